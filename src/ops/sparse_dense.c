@@ -1,5 +1,6 @@
 /* sparse_dense.c - sparse tensors, as places [n,rank], values [n] and a shape, where what comes of them is dense. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 /* ---- SparseToDense: sparse_indices, output_shape, sparse_values, default_value ------------------------------- */
 
@@ -85,6 +86,11 @@ static tw_output numbers(twi_gradient *g, int column)
 
 static void product_gradient(twi_gradient *g)
 {
+    if (tw_dtype_is_complex(tw_output_dtype(X(1)))) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED, "SparseTensorDenseMatMul '%s' has no gradient of complex numbers",
+                       g->node->name);
+        return;
+    }
     bool adjoint_a = twi_attr_bool(&g->node->attrs, "adjoint_a", false);
     bool adjoint_b = twi_attr_bool(&g->node->attrs, "adjoint_b", false);
     tw_output b = X(3);
@@ -119,10 +125,10 @@ const twi_op twi_sparse_dense_ops[] = {
     {"SparseToDense", "sparse_indices:Tindices, output_shape:Tindices, sparse_values:T, default_value:T", "dense:T",
      "validate_indices:bool=true; T:type; Tindices:{int32,int64}", to_dense_shape, to_dense_gradient, TWI_HOST_ONLY},
     {"SparseTensorDenseMatMul", "a_indices:Tindices, a_values:T, a_shape:int64, b:T", "product:T",
-     "T:{float,double,int32,bfloat16,half}; Tindices:{int32,int64}=int64; adjoint_a:bool=false; adjoint_b:bool=false",
+     "T:{float,double,int32,bfloat16,half," TWI_COMPLEX
+     "}; Tindices:{int32,int64}=int64; adjoint_a:bool=false; adjoint_b:bool=false",
      product_shape, product_gradient},
     {"SparseTensorDenseAdd", "a_indices:Tindices, a_values:T, a_shape:Tindices, b:T", "output:T",
-     "T:{half,bfloat16,float,double,int32,int64,int16,int8,uint8}; Tindices:{int32,int64}", add_shape, add_gradient,
-     TWI_HOST_ONLY},
+     "T:{" TWI_NUMBERS "}; Tindices:{int32,int64}", add_shape, add_gradient, TWI_HOST_ONLY},
     {0},
 };

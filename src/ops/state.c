@@ -2,6 +2,7 @@
  * Lives here:  signatures, shape rules, gradients and builders.
  * Never here:  making variables by name (graph/variables.c), optimizers (src/train). */
 #include "graph/graph.h"
+#include "ops/types.h"
 
 #include <tower/ops.h>
 
@@ -69,8 +70,8 @@ static void read_gradient(twi_gradient *g)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128}"
-#define NUMBER "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define ADDED "{" TWI_NUMBERS "}"
+#define NUMBER "{" TWI_REALS "}"
 #define REF_VARIABLE "shape:shape; dtype:type; container:string=; shared_name:string="
 
 const twi_op twi_state_ops[] = {
@@ -99,13 +100,13 @@ const twi_op twi_state_ops[] = {
     {"ResourceApplyGradientDescent", "var:resource, alpha:T, delta:T", "", "T:" ADDED "; use_locking:bool=false",
      update_shape, NULL, TWI_STATEFUL, "ung"},
     {"ResourceApplyMomentum", "var:resource, accum:resource, lr:T, grad:T, momentum:T", "",
-     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL, "usngn"},
+     "T:" ADDED "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL, "usngn"},
     {"ResourceApplyAdam",
      "var:resource, m:resource, v:resource, beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
-     "", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL,
+     "", "T:" ADDED "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL,
      "ussnnnnnng"},
     {"ResourceApplyRMSProp", "var:resource, ms:resource, mom:resource, lr:T, rho:T, momentum:T, epsilon:T, grad:T", "",
-     "T:" NUMBER "; use_locking:bool=false", update_shape, NULL, TWI_STATEFUL, "ussnnnng"},
+     "T:" ADDED "; use_locking:bool=false", update_shape, NULL, TWI_STATEFUL, "ussnnnng"},
 
     /* Reference variables of old graphs. A Ref output is the variable itself, not a copy. */
     {"VariableV2", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL,
@@ -134,14 +135,14 @@ const twi_op twi_state_ops[] = {
     {"ApplyGradientDescent", "var:Ref(T), alpha:T, delta:T", "out:Ref(T)", "T:" ADDED "; use_locking:bool=false",
      update_shape, NULL, 0, "ung", .planned_as = "ResourceApplyGradientDescent"},
     {"ApplyMomentum", "var:Ref(T), accum:Ref(T), lr:T, grad:T, momentum:T", "out:Ref(T)",
-     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "usngn",
+     "T:" ADDED "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "usngn",
      .planned_as = "ResourceApplyMomentum"},
     {"ApplyAdam",
      "var:Ref(T), m:Ref(T), v:Ref(T), beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
-     "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "ussnnnnnng",
+     "out:Ref(T)", "T:" ADDED "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "ussnnnnnng",
      .planned_as = "ResourceApplyAdam"},
     {"ApplyRMSProp", "var:Ref(T), ms:Ref(T), mom:Ref(T), lr:T, rho:T, momentum:T, epsilon:T, grad:T", "out:Ref(T)",
-     "T:" NUMBER "; use_locking:bool=false", update_shape, NULL, 0, "ussnnnng", .planned_as = "ResourceApplyRMSProp"},
+     "T:" ADDED "; use_locking:bool=false", update_shape, NULL, 0, "ussnnnng", .planned_as = "ResourceApplyRMSProp"},
     {0},
 };
 

@@ -1,4 +1,5 @@
 /* sparse_dense.c - sparse tensors made dense, and multiplied by dense matrices. */
+#include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/indices.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
@@ -88,8 +89,12 @@ static tw_status check_operands(const twi_run *r)
 }
 
 #define BODY "device/cpu/plain/sparse_dense.inl"
+#define CONJUGATED(is, x) (x)
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
+#undef CONJUGATED
+#define CONJUGATED(is, x) ((is) ? (REAL)conj(x) : (x))
+#include "device/cpu/plain/for_complex.h"
 #undef BODY
 
 TWI_WIDENED(sparse_product)
@@ -98,8 +103,10 @@ TWI_WIDENED(sparse_plus_dense)
 const twi_kernel twi_cpu_sparse_dense_kernels[] = {
     {"SparseToDense", "plain", TWI_MOVED_TYPES, prepare_to_dense, run_to_dense},
     TWI_FLOAT_ROWS("SparseTensorDenseMatMul", prepare_product, sparse_product, NULL),
+    TWI_COMPLEX_ROWS("SparseTensorDenseMatMul", prepare_product, sparse_product, NULL),
     {"SparseTensorDenseMatMul", "plain", TWI_TYPE(TW_INT32), prepare_product, sparse_product_int32},
     TWI_FLOAT_ROWS("SparseTensorDenseAdd", prepare_sum, sparse_plus_dense, NULL),
+    TWI_COMPLEX_ROWS("SparseTensorDenseAdd", prepare_sum, sparse_plus_dense, NULL),
     TWI_INTEGER_ROWS("SparseTensorDenseAdd", prepare_sum, sparse_plus_dense, NULL),
     {0},
 };

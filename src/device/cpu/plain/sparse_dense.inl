@@ -17,9 +17,10 @@ static __attribute__((unused)) tw_status NAME(sparse_product)(const twi_run *r)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices[%lld] = [%lld,%lld] does not lie in a", r->node,
                             (long long)i, (long long)(flags & ADJOINT_A ? k : m),
                             (long long)(flags & ADJOINT_A ? m : k));
+        const REAL x = CONJUGATED(flags & ADJOINT_A, values[i]);
         for (int64_t n = 0; n < columns; n++) {
             REAL y = flags & ADJOINT_B ? b[n * inner + k] : b[k * columns + n];
-            to[m * columns + n] = ADD(to[m * columns + n], MULTIPLY(values[i], y));
+            to[m * columns + n] = ADD(to[m * columns + n], MULTIPLY(x, CONJUGATED(flags & ADJOINT_B, y)));
         }
     }
     return TW_OK;

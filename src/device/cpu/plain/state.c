@@ -4,6 +4,7 @@
  * number of threads. The order of operations within a
  * formula is TensorFlow's, and half and bfloat16 round after every operation as it does. */
 #include "base/memory.h"
+#include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/move.h"
 #include "device/kernel.h"
 #include "device/resources.h"
@@ -123,10 +124,13 @@ static tw_status run_count(const twi_run *r)
     case TW_UINT8:                                                                                                     \
         ADD_LOOP(EACH_VECTOR, uint8_t, , , sign)                                                                       \
     case TW_INT16:                                                                                                     \
+    case TW_UINT16:                                                                                                    \
         ADD_LOOP(EACH_VECTOR, uint16_t, , , sign)                                                                      \
     case TW_INT32:                                                                                                     \
+    case TW_UINT32:                                                                                                    \
         ADD_LOOP(EACH_VECTOR, uint32_t, , , sign)                                                                      \
     case TW_INT64:                                                                                                     \
+    case TW_UINT64:                                                                                                    \
         ADD_LOOP(EACH_VECTOR, uint64_t, , , sign)                                                                      \
     default:                                                                                                           \
         break;                                                                                                         \
@@ -268,6 +272,10 @@ static tw_status prepare_optimizer(twi_prepare *p)
 
 #define SQRT_float sqrtf
 #define SQRT_double sqrt
+#define SQRT_complex64 csqrtf
+#define SQRT_complex128 csqrt
+typedef float _Complex complex64;
+typedef double _Complex complex128;
 #define ROUND_HALF(x) tw_half_to_float(tw_float_to_half(x))
 #define ROUND_BFLOAT16(x) tw_bfloat16_to_float(tw_float_to_bfloat16(x))
 
@@ -275,6 +283,8 @@ UPDATES(float, EACH_VECTOR, float, float, , , )
 UPDATES(double, EACH_VECTOR, double, double, , , )
 UPDATES(half, EACH_ELEMENT, uint16_t, float, tw_half_to_float, tw_float_to_half, ROUND_HALF)
 UPDATES(bfloat16, EACH_ELEMENT, uint16_t, float, tw_bfloat16_to_float, tw_float_to_bfloat16, ROUND_BFLOAT16)
+UPDATES(complex64, EACH_ELEMENT, complex64, complex64, , , )
+UPDATES(complex128, EACH_ELEMENT, complex128, complex128, , , )
 
 /* run() of an optimizer whose gradient is input k. */
 #define RUN_UPDATE(update, k)                                                                                          \
@@ -290,6 +300,12 @@ UPDATES(bfloat16, EACH_ELEMENT, uint16_t, float, tw_bfloat16_to_float, tw_float_
         case TW_BFLOAT16:                                                                                              \
             update##_bfloat16(r);                                                                                      \
             break;                                                                                                     \
+        case TW_COMPLEX64:                                                                                             \
+            update##_complex64(r);                                                                                     \
+            break;                                                                                                     \
+        case TW_COMPLEX128:                                                                                            \
+            update##_complex128(r);                                                                                    \
+            break;                                                                                                     \
         default:                                                                                                       \
             update##_float(r);                                                                                         \
         }                                                                                                              \
@@ -301,22 +317,9 @@ RUN_UPDATE(momentum, 3)
 RUN_UPDATE(adam, 9)
 RUN_UPDATE(rms_prop, 7)
 
-/* Gradient descent on complex numbers, with a rate that is one. */
-#define COMPLEX_DESCENT(type, T)                                                                                       \
-    static tw_status run_gradient_descent_##type(const twi_run *r)                                                     \
-    {                                                                                                                  \
-        int64_t n = r->input_operands[2].elements;                                                                     \
-        VECTOR(T, var, 0);                                                                                             \
-        const T alpha = *(const T *)r->inputs[1];                                                                      \
-        GRADIENT(T, delta, 2);                                                                                         \
-        EACH_ELEMENT var[i] -= alpha * delta[i];                                                                       \
-        return TW_OK;                                                                                                  \
-    }
-COMPLEX_DESCENT(complex64, float _Complex)
-COMPLEX_DESCENT(complex128, double _Complex)
-
 #define ANY_TYPE (TWI_STORED_TYPES | TWI_TYPE(TW_STRING))
 #define ADDED_TYPES (TWI_NUMBER_TYPES | TWI_COMPLEX_TYPES)
+#define UPDATED_TYPES (TWI_FLOAT_TYPES | TWI_COMPLEX_TYPES)
 
 const twi_kernel twi_cpu_state_kernels[] = {
     {"VarHandleOp", "plain", 0},
@@ -327,11 +330,9 @@ const twi_kernel twi_cpu_state_kernels[] = {
     {"AssignAddVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_add},
     {"AssignSubVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_sub},
     {"ResourceCountUpTo", "plain", 0, prepare_count, run_count, twi_free},
-    {"ResourceApplyGradientDescent", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_gradient_descent},
-    {"ResourceApplyGradientDescent", "plain", TWI_TYPE(TW_COMPLEX64), prepare_optimizer, run_gradient_descent_complex64},
-    {"ResourceApplyGradientDescent", "plain", TWI_TYPE(TW_COMPLEX128), prepare_optimizer, run_gradient_descent_complex128},
-    {"ResourceApplyMomentum", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_momentum},
-    {"ResourceApplyAdam", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_adam},
-    {"ResourceApplyRMSProp", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_rms_prop},
+    {"ResourceApplyGradientDescent", "plain", UPDATED_TYPES, prepare_optimizer, run_gradient_descent},
+    {"ResourceApplyMomentum", "plain", UPDATED_TYPES, prepare_optimizer, run_momentum},
+    {"ResourceApplyAdam", "plain", UPDATED_TYPES, prepare_optimizer, run_adam},
+    {"ResourceApplyRMSProp", "plain", UPDATED_TYPES, prepare_optimizer, run_rms_prop},
     {0},
 };
