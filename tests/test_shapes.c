@@ -53,6 +53,7 @@ static size_t unhex(char *text)
     return size;
 }
 
+/* Of a complex number i counts parts. */
 static void set_element(tw_tensor *tensor, int64_t i, char *text)
 {
     if (tw_tensor_dtype(tensor) == TW_STRING) {
@@ -62,21 +63,33 @@ static void set_element(tw_tensor *tensor, int64_t i, char *text)
     }
     void *data = tw_tensor_data(tensor);
     switch (tw_tensor_dtype(tensor)) {
+    case TW_COMPLEX64:
     case TW_FLOAT32:
         ((float *)data)[i] = strtof(text, NULL);
         return;
+    case TW_COMPLEX128:
     case TW_FLOAT64:
         ((double *)data)[i] = strtod(text, NULL);
         return;
     case TW_FLOAT16:
         ((uint16_t *)data)[i] = tw_float_to_half(strtof(text, NULL));
         return;
+    case TW_BFLOAT16:
+        ((uint16_t *)data)[i] = tw_float_to_bfloat16(strtof(text, NULL));
+        return;
     case TW_INT64:
         ((int64_t *)data)[i] = strtoll(text, NULL, 10);
+        return;
+    case TW_UINT64:
+        ((uint64_t *)data)[i] = strtoull(text, NULL, 10);
+        return;
+    case TW_UINT32:
+        ((uint32_t *)data)[i] = (uint32_t)strtoul(text, NULL, 10);
         return;
     case TW_INT32:
         ((int32_t *)data)[i] = atoi(text);
         return;
+    case TW_UINT16:
     case TW_INT16:
         ((int16_t *)data)[i] = (int16_t)atoi(text);
         return;
@@ -95,7 +108,8 @@ static tw_tensor *read_tensor(char *at)
         shape.dims[shape.rank++] = strtoll(d, NULL, 10);
     tw_tensor *tensor = tw_tensor_create(dtype, shape);
     assert_non_null(tensor);
-    for (int64_t i = 0; i < tw_tensor_elements(tensor); i++)
+    int64_t parts = tw_dtype_is_complex(dtype) ? 2 : 1;
+    for (int64_t i = 0; i < parts * tw_tensor_elements(tensor); i++)
         set_element(tensor, i, word(&at));
     return tensor;
 }
@@ -123,6 +137,10 @@ static void assert_same(const reading *r, const tw_tensor *got, const tw_tensor 
         }
         double x = tw_tensor_value(got, i), y = tw_tensor_value(expected, i);
         bool same = isnan(y) ? isnan(x) : x == y || fabs(x - y) <= 1e-5 * fmax(1, fabs(y));
+        if (tw_tensor_dtype(got) == TW_UINT64) /* more digits than a double has */
+            same = ((uint64_t *)tw_tensor_data(got))[i] == ((uint64_t *)tw_tensor_data(expected))[i];
+        double x_part = tw_tensor_imaginary(got, i), y_part = tw_tensor_imaginary(expected, i);
+        same = same && (isnan(y_part) ? isnan(x_part) : fabs(x_part - y_part) <= 1e-5 * fmax(1, fabs(y_part)));
         if (!same)
             fail_msg("%s, line %d, output %d[%d] is %.9g, expected %.9g", r->program, r->number, k, (int)i, x, y);
     }
@@ -259,6 +277,7 @@ static void run_all(const tw_session_options *options)
     run_file(GOLDEN_DIR "/rare.txt", options);
     run_file(GOLDEN_DIR "/seldom.txt", options);
     run_file(GOLDEN_DIR "/quantized.txt", options);
+    run_file(GOLDEN_DIR "/more.txt", options);
 }
 
 static void programs_of_computed_shapes_give_tensorflows_results(void **state)

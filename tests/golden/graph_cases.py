@@ -53,7 +53,7 @@ def tensor_text(value):
 
 def program(name, build, *runs, init=False, fetch_runs=None):
     """build() gives what is fetched, a list or a dict of lists by name; each run is a dict of feeds by name (or such a
-    dict and the name of what is fetched, or and words of the failure)."""
+    dict and the name of what is fetched, or words of the failure, or both)."""
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(11)
         fetches = build()
@@ -69,7 +69,7 @@ def program(name, build, *runs, init=False, fetch_runs=None):
                 if isinstance(run, tuple):
                     feeds = run[0]
                     which = run[1] if run[1] in fetches else ""
-                    words = None if run[1] in fetches else run[1]
+                    words = None if run[-1] in fetches else run[-1]
                 wanted = fetches[which]
                 out.write("run %s\n" % " ".join(f.name for f in wanted))
                 for key, value in feeds.items():

@@ -1,7 +1,7 @@
 """How cases of arithmetic, reductions, arrays and networks' ops are drawn; see drawing.py."""
 from drawing import *
 
-ANY = (f32, f64, f16, i32, i64, u8, np.bool_, c64, c128)
+ANY = (f32, f64, f16, i32, i64, u8, np.bool_, c64, c128) + UNSIGNED
 
 
 # ---- functions of elements -------------------------------------------------------------------------------------------
@@ -10,6 +10,7 @@ ANY = (f32, f64, f16, i32, i64, u8, np.bool_, c64, c128)
            "Reciprocal", "IsNan", "IsInf", "IsFinite")
 def unary(draw, op):
     types = (f32, f64, f16) + ((i32, i64) if op in ("Abs", "Neg", "Sign", "Square") else ())
+    types += UNSIGNED if op == "Square" else (i8, i16) if op in ("Abs", "Neg", "Sign") else ()
     types += COMPLEX if op in ("Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Log", "Log1p", "Expm1", "Inv", "Reciprocal") else ()
     return Case(op, {"x": draw.wild(draw.pick(types), draw.shape(), *((0.1, 4) if op in ("Sqrt", "Rsqrt", "Log", "Log1p")
                                                                       else (-3, 3)))})
@@ -38,10 +39,13 @@ def activation_gradient(draw, op):
 def binary(draw, op):
     a, b = draw.broadcast()
     types = {"DivNoNan": (f32, f64), "MulNoNan": (f32, f64), "RealDiv": (f32, f64, f16), "Mod": (f32, f64, i32, i64), "TruncateMod": (f32, f64, i32, i64),
-             "TruncateDiv": (i32, i64, i16, u8), "FloorMod": (f32, f64, i32, i64), "FloorDiv": (f32, f64, i32, i64),
+             "TruncateDiv": (i32, i64, i16, u8) + UNSIGNED, "FloorMod": (f32, f64, i32, i64, i8, i16, u8) + UNSIGNED,
+             "FloorDiv": (f32, f64, i32, i64) + UNSIGNED,
              "Pow": (f32, f64, i32)}.get(op, (f32, f64, f16, bf16, i32, i64))
     if op in ("Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "SquaredDifference", "DivNoNan", "MulNoNan"):
         types += COMPLEX
+    if op in ("AddV2", "Sub", "Mul", "Div", "Maximum", "Minimum"):
+        types += UNSIGNED + (i8, i16, u8)
     dtype = draw.pick(types)
     x, y = draw.values(dtype, a, -9, 9), draw.values(dtype, b, -4, 4)
     if op == "Pow":
@@ -57,7 +61,8 @@ def binary(draw, op):
 @generator("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr")
 def comparison(draw, op):
     a, b = draw.broadcast()
-    dtype = np.bool_ if op.startswith("Logical") else draw.pick((f32, f64, f16, i32, i64, u8) + (COMPLEX if op in ("Equal", "NotEqual") else ()))
+    dtype = np.bool_ if op.startswith("Logical") else draw.pick((f32, f64, f16, i32, i64, u8) + UNSIGNED +
+                                                               (COMPLEX if op in ("Equal", "NotEqual") else ()))
     return Case(op, {"x": np.round(draw.values(dtype, a)) if dtype != np.bool_ else draw.values(dtype, a),
                      "y": np.round(draw.values(dtype, b)) if dtype != np.bool_ else draw.values(dtype, b)})
 
@@ -112,7 +117,7 @@ def bucketize(draw, op):
 
 @generator("Sum", "Mean", "Prod", "Max", "Min", "All", "Any")
 def reduction(draw, op):
-    dtype = np.bool_ if op in ("All", "Any") else draw.pick((f32, f64, i32, i64) + ((f16,) if op != "Prod" else ()) +
+    dtype = np.bool_ if op in ("All", "Any") else draw.pick((f32, f64, i32, i64) + UNSIGNED + ((f16,) if op != "Prod" else ()) +
                                                                (COMPLEX if op in ("Sum", "Mean", "Prod") else ()))
     shape = draw.shape()
     rank = len(shape)
@@ -601,7 +606,7 @@ def looked_at(draw, op):
     if op == "EnsureShape":
         wanted = [None if draw.flag(0.3) else d + draw.flag(0.02) for d in shape]
         return Case(op, {"input": draw.values(draw.pick(ANY), shape)}, {"shape": wanted})
-    source, target = draw.pick((f32, f64, i32, i64, u8, f16)), draw.pick((f32, f64, i32, i64, u8, f16))
+    source, target = (draw.pick((f32, f64, i32, i64, u8, f16) + UNSIGNED) for _ in range(2))
     ratio = np.dtype(target).itemsize // np.dtype(source).itemsize
     shape = shape[:5] + ((ratio + draw.flag(0.03),) if ratio > 1 else ())
     return Case(op, {"input": draw.values(source, shape, 1, 3)}, {"type": target}, gradients=False)

@@ -403,15 +403,15 @@ def regular(draw, n, dtype):
 @generator("MatrixInverse", "MatrixDeterminant", "LogMatrixDeterminant")
 def inverse(draw, op):
     attrs = {"adjoint": draw.flag()} if op == "MatrixInverse" else {}
-    a = regular(draw, draw.int(1, 5), draw.pick((f32, f64)))
-    return Case(op, {"input": a}, attrs, tolerance=2e-4 if a.dtype == f32 else 1e-9, gradients=bool(a.any()))
+    a = regular(draw, draw.int(1, 5), draw.pick((f32, f64, c64, c128)))
+    return Case(op, {"input": a}, attrs, tolerance=2e-4 if a.dtype in (f32, c64) else 1e-9, gradients=bool(a.any()))
 
 
 @generator("Cholesky")
 def cholesky(draw, op):
-    a = matrices(draw, *[draw.int(1, 5)] * 2, draw.pick((f32, f64)))
-    a = a @ np.swapaxes(a, -1, -2) + (1 if draw.flag(0.95) else -9) * np.eye(a.shape[-1], dtype=a.dtype)
-    return Case(op, {"input": a}, tolerance=3e-4 if a.dtype == f32 else 1e-9)
+    a = matrices(draw, *[draw.int(1, 5)] * 2, draw.pick((f32, f64, c64, c128)))
+    a = a @ np.conj(np.swapaxes(a, -1, -2)) + (1 if draw.flag(0.95) else -9) * np.eye(a.shape[-1], dtype=a.dtype)
+    return Case(op, {"input": a}, tolerance=3e-4 if a.dtype in (f32, c64) else 1e-9)
 
 
 @generator("CholeskyGrad")
@@ -423,31 +423,40 @@ def cholesky_grad(draw, op):
 
 @generator("MatrixSolve", "MatrixTriangularSolve")
 def solve(draw, op):
-    a = regular(draw, draw.int(1, 5), draw.pick((f32, f64)))
+    a = regular(draw, draw.int(1, 5), draw.pick((f32, f64, c64, c128)))
     attrs = {"adjoint": draw.flag()}
     if op != "MatrixSolve":
         attrs["lower"] = draw.flag()
     return Case(op, {"matrix": a, "rhs": draw.values(a.dtype, a.shape[:-1] + (draw.int(1, 3),))}, attrs,
-                tolerance=2e-4 if a.dtype == f32 else 1e-9, gradients=bool(a.any()))
+                tolerance=2e-4 if a.dtype in (f32, c64) else 1e-9, gradients=bool(a.any()))
+
+
+@generator("MatrixSolveLs")
+def least_squares(draw, op):
+    a = matrices(draw, draw.int(1, 5), draw.int(1, 5), draw.pick((f32, f64, c64, c128)))
+    fast = draw.flag(0.8)
+    b = draw.values(a.dtype, a.shape[:-1] + (draw.int(1, 3),))
+    return Case(op, {"matrix": a, "rhs": b, "l2_regularizer": f64(draw.pick((0.25, 1.0)))}, {"fast": fast}, fed=(),
+                tolerance=1e-3 if a.dtype in (f32, c64) else 1e-8, gradients=fast)
 
 
 @generator("SelfAdjointEigV2")
 def eigen(draw, op):
-    a = matrices(draw, *[draw.int(1, 5)] * 2, draw.pick((f32, f64)))
-    return Case(op, {"input": a + np.swapaxes(a, -1, -2)}, {"compute_v": True}, keep=(0,),
-                tolerance=2e-5 if a.dtype == f32 else 1e-9)
+    a = matrices(draw, *[draw.int(1, 5)] * 2, draw.pick((f32, f64, c64, c128)))
+    return Case(op, {"input": a + np.conj(np.swapaxes(a, -1, -2))}, {"compute_v": draw.flag(0.8)}, keep=(0,),
+                tolerance=2e-5 if a.dtype in (f32, c64) else 1e-9)
 
 
 @generator("Qr")
 def qr(draw, op):
-    a = matrices(draw, draw.int(1, 5), draw.int(1, 5), f64)
+    a = matrices(draw, draw.int(1, 5), draw.int(1, 5), draw.pick((f64, f64, c128)))
     full = draw.flag()
     return Case(op, {"input": a}, {"full_matrices": full}, tolerance=1e-8, gradients=not full and a.shape[-2] >= a.shape[-1])
 
 
 @generator("Svd")
 def svd(draw, op):
-    a = matrices(draw, draw.int(1, 5), draw.int(1, 5), f64)
+    a = matrices(draw, draw.int(1, 5), draw.int(1, 5), draw.pick((f64, f64, c128)))
     vectors, full = draw.flag(), draw.flag()
     has = a.size > 0 and not (vectors and full and abs(a.shape[-1] - a.shape[-2]) > 1)
     return Case(op, {"input": a}, {"compute_uv": vectors, "full_matrices": full}, keep=(0,), gradients=has, tolerance=1e-8)

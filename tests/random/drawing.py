@@ -5,10 +5,11 @@ import numpy as np
 bf16 = ml_dtypes.bfloat16
 f16, f32, f64 = np.float16, np.float32, np.float64
 i8, i16, i32, i64, u8 = np.int8, np.int16, np.int32, np.int64, np.uint8
+UNSIGNED = u16, u32, u64 = np.uint16, np.uint32, np.uint64
 c64, c128 = np.complex64, np.complex128
 COMPLEX = (c64, c128)
 FLOATS = (f32, f64, f16, bf16)
-INTEGERS = (i32, i64, i16, i8, u8)
+INTEGERS = (i32, i64, i16, i8, u8) + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
 GENERATORS = {}
 

@@ -15,7 +15,8 @@ import ml_dtypes
 import numpy as np
 
 DTYPES = {1: np.float32, 2: np.float64, 3: np.int32, 4: np.uint8, 5: np.int16, 6: np.int8, 9: np.int64, 10: np.bool_,
-          14: ml_dtypes.bfloat16, 19: np.float16, 8: np.complex64, 18: np.complex128}
+          14: ml_dtypes.bfloat16, 19: np.float16, 8: np.complex64, 18: np.complex128, 17: np.uint16, 22: np.uint32,
+          23: np.uint64}
 NUMBERS = {np.dtype(t): n for n, t in DTYPES.items()}
 STRING = 7
 MAX_RANK = 12
