@@ -34,8 +34,8 @@ typedef struct wanted {
     const char *path;        /* NULL: it is printed */
 } wanted;
 
-/* What the command line means in the graph. A run fetches what is printed, then runs what only runs; in steps of which a
- * summary is written those are fetched as well. */
+/* What the command line means in the graph. A run fetches what is printed, then runs what only runs; in steps of which
+ * a summary is written those are fetched as well. */
 typedef struct work {
     const settings *settings;
     tw_graph *graph;
@@ -56,7 +56,7 @@ typedef struct work {
     tw_event_writer *events; /* NULL: nobody asked for summaries, or another task writes them */
 } work;
 
-/* ---- what is asked for --------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 static const tw_signature *find_signature(const tw_graph_about *about, const char *name)
 {
@@ -79,8 +79,9 @@ static bool choose_signature(work *w)
         return true;
     for (int i = 0; i < w->about->num_signatures; i++)
         nearest_consider(&near, w->about->signatures[i].name);
-    return complain("run", "--signature: the graph has no '%s'%s%s%s", s->signature, near.best ? "; did you mean '" : "",
-                    near.best ? near.best : "", near.best ? "'?" : "; 'tower show' lists what it has");
+    return complain("run", "--signature: the graph has no '%s'%s%s%s", s->signature,
+                    near.best ? "; did you mean '" : "", near.best ? near.best : "",
+                    near.best ? "'?" : "; 'tower show' lists what it has");
 }
 
 /* Of a variable by its own name, which is its handle's, what is in it. */
@@ -304,7 +305,7 @@ static bool understand(work *w)
            find_first(w);
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------ */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static void print_text(const char *name, const tw_tensor *t)
 {
@@ -394,7 +395,7 @@ static tw_status write_files(const work *w, tw_error *error)
     return status;
 }
 
-/* ---- what outlives the run ----------------------------------------------------------------------------------------- */
+/* ---- what outlives the run --------------------------------------------------------------------------------------- */
 
 /* The graph's own count of steps, or how many were run. */
 static tw_status find_step(const work *w, int64_t done, int64_t *step, tw_error *error)
@@ -452,7 +453,7 @@ static tw_status open_events(work *w, tw_error *error)
     return status;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* Variables of this run alone are in no checkpoint. */
 static const char *name_in_checkpoint(void *user, const char *name)
@@ -473,7 +474,8 @@ static tw_status restore(work *w, const char *path, tw_error *error)
     tw_status status = tw_checkpoint_open(path, &checkpoint, error);
     if (status != TW_OK)
         return status;
-    status = tw_restore(w->session, checkpoint, &(tw_restore_options){.rename = name_in_checkpoint, .user = w}, NULL, error);
+    status =
+        tw_restore(w->session, checkpoint, &(tw_restore_options){.rename = name_in_checkpoint, .user = w}, NULL, error);
     tw_checkpoint_close(checkpoint);
     return status;
 }
@@ -549,7 +551,7 @@ static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, 
     progress_end(&progress);
     tw_coordinator_request_stop(coordinator, status == TW_OK ? NULL : error);
     tw_status joined = tw_coordinator_join(coordinator, 10, error);
-    if (status == TW_OUT_OF_RANGE && joined == TW_OK && s->job.format != FORMAT_JSON)
+    if (status == TW_OUT_OF_RANGE && joined == TW_OK && tells(w))
         printf("the data ended after %lld steps\n", (long long)*done);
     return joined; /* it knows the first failure, and that an end is none */
 }

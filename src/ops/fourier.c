@@ -113,18 +113,25 @@ static tw_output mask(twi_gradient *g, tw_dtype dtype, double twice)
     return tw_concat(G, parts, 3, 0);
 }
 
+/* x with zeros behind what it has, where it is known to have less than wanted. */
+static tw_output pad_to(tw_graph *graph, tw_output x, tw_shape wanted)
+{
+    tw_shape has = tw_output_shape(x), none = has, more = has;
+    bool is_short = false;
+    for (int i = 0; i < has.rank; i++) {
+        none.dims[i] = 0;
+        more.dims[i] = has.rank == wanted.rank && has.dims[i] >= 0 && has.dims[i] < wanted.dims[i]
+                           ? wanted.dims[i] - has.dims[i]
+                           : 0;
+        is_short = is_short || more.dims[i] > 0;
+    }
+    return is_short ? tw_pad(graph, x, none, more) : x;
+}
+
 /* What was cut off before the transform had no part in it. */
 static tw_output fill_up(twi_gradient *g, tw_output dx)
 {
-    tw_shape has = tw_output_shape(dx), wants = tw_output_shape(X(0)), none = has, more = has;
-    bool fits = true;
-    for (int i = 0; i < wants.rank; i++) {
-        bool known = has.rank == wants.rank && has.dims[i] >= 0 && wants.dims[i] >= 0;
-        none.dims[i] = 0;
-        more.dims[i] = known && wants.dims[i] > has.dims[i] ? wants.dims[i] - has.dims[i] : 0;
-        fits = fits && more.dims[i] == 0;
-    }
-    return fits ? dx : tw_pad(G, dx, none, more);
+    return pad_to(G, dx, tw_output_shape(X(0)));
 }
 
 static tw_output transform_with(twi_gradient *g, const char *op, tw_output x, const char *type, tw_dtype dtype)
@@ -203,19 +210,13 @@ tw_output tw_inverse_fft(tw_graph *graph, tw_output x, int axes)
                                                    : (tw_output){0};
 }
 
-/* x with zeros behind what it has along the last axes, up to what the transform takes. */
+/* As long along the last axes as the transform takes. */
 static tw_output long_enough(tw_graph *graph, tw_output x, int axes, const int64_t *lengths, bool half)
 {
-    tw_shape shape = tw_output_shape(x), none = shape, more = shape;
-    bool is_short = false;
-    for (int i = 0; i < shape.rank; i++) {
-        int k = i - (shape.rank - axes);
-        int64_t wanted = k < 0 ? 0 : k == axes - 1 && half ? lengths[k] / 2 + 1 : lengths[k];
-        none.dims[i] = 0;
-        more.dims[i] = k >= 0 && shape.dims[i] >= 0 && shape.dims[i] < wanted ? wanted - shape.dims[i] : 0;
-        is_short = is_short || more.dims[i] > 0;
-    }
-    return is_short ? tw_pad(graph, x, none, more) : x;
+    tw_shape wanted = tw_output_shape(x);
+    for (int k = 0; k < axes && wanted.rank >= axes; k++)
+        wanted.dims[wanted.rank - axes + k] = k == axes - 1 && half ? lengths[k] / 2 + 1 : lengths[k];
+    return pad_to(graph, x, wanted);
 }
 
 static tw_output real_transform(tw_graph *graph, const char *builder, tw_output x, int axes, const int64_t *lengths,

@@ -66,7 +66,8 @@ static tw_status check_options(const tw_trainer *t, const tw_trainer_options *o,
 {
     const twi_mode *mode = t->variables.mode;
     if (!mode->grouped && (o->groups || o->meet_every))
-        return twi_fail(error, TW_INVALID_ARGUMENT, "options.%s goes with options.variables.update=%s only, not with %s",
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "options.%s goes with options.variables.update=%s only, not with %s",
                         o->groups ? "groups" : "meet_every", tw_variable_update_name(TW_UPDATE_LOCAL), mode->name);
     if (o->groups < 0 || o->groups > t->towers.count)
         return twi_fail(error, TW_INVALID_ARGUMENT, "options.groups=%d: expected 1 to %d, the number of towers",
@@ -273,8 +274,7 @@ const char *twi_groups_look_for(const tw_trainer *t, const tw_checkpoint *checkp
     return of_group && tw_checkpoint_find(checkpoint, name) < 0 ? rest + 1 : NULL;
 }
 
-/* sum += weight * value; at the last group the sum becomes the mean. In double, so that the mean of what is equal is
- * that to the bit. */
+/* sum += weight * value, in double, so that the mean of what is equal is that to the bit. */
 static void add_value(const tw_tensor *value, double weight, double *sum)
 {
     int64_t elements = tw_tensor_elements(value);

@@ -1,4 +1,4 @@
-/* boxes.c - NonMaxSuppression and its versions: of boxes that overlap the best are kept. */
+/* boxes.c - NonMaxSuppression and its versions, of one class and of all: of boxes that overlap the best are kept. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 
@@ -26,12 +26,6 @@ static float number_at(const twi_run *r, int input, float otherwise)
         return otherwise;
     return r->input_operands[input].dtype == TW_FLOAT16 ? tw_half_to_float(*(const uint16_t *)r->inputs[input])
                                                         : *(const float *)r->inputs[input];
-}
-
-static float element(const twi_run *r, int input, int64_t i)
-{
-    return r->input_operands[input].dtype == TW_FLOAT16 ? tw_half_to_float(((const uint16_t *)r->inputs[input])[i])
-                                                        : ((const float *)r->inputs[input])[i];
 }
 
 /* Attributes, kept for run(). */
@@ -72,18 +66,32 @@ static tw_status read_rule(const twi_run *r, rule *rule)
     return TW_OK;
 }
 
-/* ---- boxes
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
+
+/* Boxes and their scores, so many numbers apart: of those of a class others lie between. */
+typedef struct rated {
+    const void *boxes, *scores;
+    int64_t box_step, score_step;
+    int count;
+    bool are_halves;
+} rated;
+
+static float number(const rated *b, const void *from, int64_t i)
+{
+    return b->are_halves ? tw_half_to_float(((const uint16_t *)from)[i]) : ((const float *)from)[i];
+}
 
 typedef struct box {
     float y0, x0, y1, x1;
 } box;
 
-static box box_at(const twi_run *r, int i)
+static box box_at(const rated *of, int i)
 {
-    float a = element(r, 0, 4 * i), b = element(r, 0, 4 * i + 1), c = element(r, 0, 4 * i + 2);
-    float d = element(r, 0, 4 * i + 3);
-    return (box){fminf(a, c), fminf(b, d), fmaxf(a, c), fmaxf(b, d)};
+    float corners[4];
+    for (int k = 0; k < 4; k++)
+        corners[k] = number(of, of->boxes, i * of->box_step + k);
+    return (box){fminf(corners[0], corners[2]), fminf(corners[1], corners[3]), fmaxf(corners[0], corners[2]),
+                 fmaxf(corners[1], corners[3])};
 }
 
 /* The part of both that both cover. */
@@ -128,17 +136,19 @@ static candidate take_best(candidate *heap, int *count)
     return best;
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- selecting --------------------------------------------------------------------------------------------------- */
 
 /* Compares with what was selected since the last time, newest first. False: it overlaps one too much, and goes. */
-static bool weigh(const twi_run *r, const rule *rule, candidate *c, const int *selected, int count)
+static bool weigh(const rated *of, const rule *rule, candidate *c, const int *selected, int count)
 {
-    box mine = box_at(r, c->box);
+    box mine = box_at(of, c->box);
     for (int i = count - 1; i >= c->looked_at; i--) {
-        float common = overlap(mine, box_at(r, selected[i]));
-        if (rule->scale == 0 && common > rule->overlap)
-            return false;
+        float common = overlap(mine, box_at(of, selected[i]));
+        if (rule->scale == 0) {
+            if (common > rule->overlap)
+                return false;
+            continue;
+        }
         c->score *= expf(rule->scale * common * common); /* however much they overlap: TensorFlow 1.15 took 0 above */
         if (c->score <= rule->score)
             break;
@@ -147,11 +157,12 @@ static bool weigh(const twi_run *r, const rule *rule, candidate *c, const int *s
     return true;
 }
 
-static int select_boxes(const twi_run *r, const rule *rule, candidate *heap, int *selected, float *scores)
+/* The best first; how many there are. */
+static int select_boxes(const rated *of, const rule *rule, candidate *heap, int *selected, float *scores)
 {
-    int count = 0, waiting = 0, boxes = (int)r->input_operands[0].shape.dims[0];
-    for (int i = 0; i < boxes; i++) {
-        float score = element(r, 1, i);
+    int count = 0, waiting = 0;
+    for (int i = 0; i < of->count; i++) {
+        float score = number(of, of->scores, i * of->score_step);
         if (!(score > rule->score))
             continue;
         heap[waiting] = (candidate){score, i, 0};
@@ -160,7 +171,7 @@ static int select_boxes(const twi_run *r, const rule *rule, candidate *heap, int
     while (count < rule->most && waiting) {
         candidate next = take_best(heap, &waiting);
         float before = next.score;
-        if (!weigh(r, rule, &next, selected, count))
+        if (!weigh(of, rule, &next, selected, count))
             continue;
         if (next.score == before) {
             selected[count] = next.box;
@@ -198,7 +209,8 @@ static tw_status run(const twi_run *r)
     candidate *heap = r->workspace;
     int *selected = (int *)(heap + boxes + 1);
     float *scores = (float *)(selected + boxes + 1);
-    int count = select_boxes(r, &rule, heap, selected, scores);
+    rated of = {r->inputs[0], r->inputs[1], 4, 1, (int)boxes, r->input_operands[0].dtype == TW_FLOAT16};
+    int count = select_boxes(&of, &rule, heap, selected, scores);
     int64_t size = rule.pads ? rule.most : count;
     status = twi_make_output(r, 0, TW_SHAPE(size), (void **)&indices);
     for (int64_t i = 0; i < size && status == TW_OK; i++)
@@ -219,8 +231,7 @@ typedef struct found {
 
 typedef struct combining {
     int64_t batch, boxes, kinds, classes, most; /* kinds: 1, or a box for each class */
-    int of_class;
-    float overlap, score;
+    rule of_class;
     bool clips;
 } combining;
 
@@ -229,40 +240,23 @@ static tw_status prepare_combined(twi_prepare *p)
     static const bool clips = true;
     tw_shape boxes = p->inputs[0].shape, scores = p->inputs[1].shape;
     size_t n = (size_t)boxes.dims[1];
-    p->workspace = (n + 1) * (sizeof(candidate) + sizeof(int)) + (n * (size_t)scores.dims[2] + 1) * sizeof(found) + 64;
+    p->workspace = (n + 1) * (sizeof(candidate) + sizeof(int) + sizeof(float)) + 64 +
+                   (n * (size_t)scores.dims[2] + 1) * sizeof(found);
     p->state = twi_attr_bool(p->attrs, "clip_boxes", true) ? (void *)(uintptr_t)&clips : NULL;
     return TW_OK;
 }
 
-static box box_of(const twi_run *r, const combining *c, int64_t batch, int i, int64_t class)
-{
-    int64_t at = ((batch * c->boxes + i) * c->kinds + (c->kinds > 1 ? class : 0)) * 4;
-    const float *b = (const float *)r->inputs[0] + at;
-    return (box){fminf(b[0], b[2]), fminf(b[1], b[3]), fmaxf(b[0], b[2]), fmaxf(b[1], b[3])};
-}
-
 /* Appends the best boxes of a class to what was found; how many that makes. */
 static int64_t find_of_class(const twi_run *r, const combining *c, int64_t batch, int64_t class, candidate *heap,
-                             int *selected, found *all, int64_t count)
+                             int *selected, float *scores, found *all, int64_t count)
 {
-    const float *scores = (const float *)r->inputs[1] + batch * c->boxes * c->classes + class;
-    int waiting = 0, taken = 0;
-    for (int i = 0; i < (int)c->boxes; i++)
-        if (scores[i * c->classes] > c->score) {
-            heap[waiting] = (candidate){.score = scores[i * c->classes], .box = i};
-            sift_up(heap, waiting++);
-        }
-    while (waiting && taken < c->of_class) {
-        candidate best = take_best(heap, &waiting);
-        box own = box_of(r, c, batch, best.box, class);
-        bool stays = true;
-        for (int k = taken - 1; k >= 0 && stays; k--)
-            stays = !(overlap(own, box_of(r, c, batch, selected[k], class)) > c->overlap);
-        if (!stays)
-            continue;
-        selected[taken++] = best.box;
-        all[count++] = (found){best.score, best.box, (int)class};
-    }
+    int64_t kind = c->kinds > 1 ? class : 0;
+    rated of = {(const float *)r->inputs[0] + (batch * c->boxes * c->kinds + kind) * 4,
+                (const float *)r->inputs[1] + batch * c->boxes * c->classes + class,
+                c->kinds * 4, c->classes, (int)c->boxes, false};
+    int taken = select_boxes(&of, &c->of_class, heap, selected, scores);
+    for (int i = 0; i < taken; i++)
+        all[count++] = (found){scores[i], selected[i], (int)class};
     return count;
 }
 
@@ -299,20 +293,22 @@ static void write_found(const twi_run *r, const combining *c, int64_t batch, con
 
 static tw_status run_combined(const twi_run *r)
 {
-    tw_shape boxes = r->input_operands[0].shape, scores = r->input_operands[1].shape;
-    combining c = {.batch = boxes.dims[0], .boxes = boxes.dims[1], .kinds = boxes.dims[2], .classes = scores.dims[2],
-                   .most = r->output_operands[1].shape.dims[1], .of_class = *(const int32_t *)r->inputs[2],
-                   .overlap = *(const float *)r->inputs[4], .score = *(const float *)r->inputs[5],
-                   .clips = r->state != NULL};
+    const int64_t *sizes = r->input_operands[0].shape.dims;
+    combining c = {.batch = sizes[0], .boxes = sizes[1], .kinds = sizes[2],
+                   .classes = r->input_operands[1].shape.dims[2], .most = r->output_operands[1].shape.dims[1],
+                   .clips = r->state != NULL,
+                   .of_class = {.most = *(const int32_t *)r->inputs[2], .overlap = *(const float *)r->inputs[4],
+                                .score = *(const float *)r->inputs[5]}};
     candidate *heap = r->workspace;
     found *all = (found *)(heap + c.boxes + 1);
     int *selected = (int *)(all + c.boxes * c.classes + 1);
-    if (!(c.overlap >= 0 && c.overlap <= 1))
+    float *scores = (float *)(selected + c.boxes + 1);
+    if (!(c.of_class.overlap >= 0 && c.of_class.overlap <= 1))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': iou_threshold must be in [0, 1]", r->node);
     for (int64_t batch = 0; batch < c.batch; batch++) {
         int64_t count = 0;
         for (int64_t class = 0; class < c.classes; class++)
-            count = find_of_class(r, &c, batch, class, heap, selected, all, count);
+            count = find_of_class(r, &c, batch, class, heap, selected, scores, all, count);
         if (count)
             qsort(all, (size_t)count, sizeof *all, by_score);
         write_found(r, &c, batch, all, count);

@@ -53,7 +53,7 @@ static tw_status NAME(fractional_max_grad)(const twi_run *r)
     for (int64_t row = 0; row < g.batch * g.out[0] && status == TW_OK; row++)
         for (int64_t column = 0; column < g.out[1]; column++) {
             place from = begin_of(&g, row, column);
-            for (int64_t c = 0; c < g.channels && cells_of(&from) > 0; c++) {
+            for (int64_t c = 0; c < g.channels; c++) {
                 int64_t best = (from.top * g.in[1] + from.left) * g.channels + c;
                 for (int64_t h = from.top; h < from.bottom; h++)
                     for (int64_t v = from.left; v < from.right; v++) {

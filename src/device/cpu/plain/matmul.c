@@ -1,9 +1,9 @@
 /* matmul.c - matrix products in plain C: three loops, sums in double (integers wrap). */
 #include "base/memory.h"
 #include "device/cpu/plain/chain.h"
+#include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/typed.h"
 
-#include "device/cpu/plain/cmplx.h"
 #include <string.h>
 
 /* product(i, j) = sum over k of a(i, k) b(k, j); steps are in elements. */

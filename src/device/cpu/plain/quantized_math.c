@@ -1,6 +1,7 @@
 /* quantized_math.c - products and sums of steps of a range, in 32 bits that wrap, and what gives bytes for bytes. */
 #include "base/memory.h"
 #include "device/cpu/plain/broadcast.h"
+#include "device/cpu/plain/elementwise.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/quantized.h"
 #include "device/cpu/plain/typed.h"
@@ -175,13 +176,6 @@ static uint32_t lifted_step(lifted l, uint8_t byte)
     return (uint32_t)twi_within(twi_steps_of(TW_QINT32), l.at + byte * l.by);
 }
 
-static tw_status prepare_pairs(twi_prepare *p)
-{
-    twi_broadcast b;
-    twi_broadcast_init(&b, p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape);
-    return twi_keep(p, &b, sizeof b);
-}
-
 static tw_status run_sum(const twi_run *r)
 {
     const twi_broadcast *b = r->state;
@@ -314,8 +308,8 @@ const twi_kernel twi_cpu_quantized_math_kernels[] = {
     {"QuantizedMatMul", "plain", 0, prepare_product, run_product, twi_free},
     {"QuantizedConv2D", "plain", 0, prepare_convolution, run_convolution, twi_free},
     {"QuantizedBiasAdd", "plain", 0, NULL, run_bias},
-    {"QuantizedAdd", "plain", 0, prepare_pairs, run_sum, twi_free},
-    {"QuantizedMul", "plain", 0, prepare_pairs, run_pair_product, twi_free},
+    {"QuantizedAdd", "plain", 0, twi_prepare_comparison, run_sum, twi_free},
+    {"QuantizedMul", "plain", 0, twi_prepare_comparison, run_pair_product, twi_free},
     {"QuantizedRelu", "plain", 0, NULL, run_relu, NULL, accepts_rectified},
     {"QuantizedRelu6", "plain", 0, NULL, run_relu6, NULL, accepts_rectified},
     {"QuantizedReshape", "plain", 0, NULL, run_reshape},
