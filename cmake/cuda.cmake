@@ -42,9 +42,9 @@ foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
 endforeach()
 list(APPEND CUDA_FLAGS -gencode arch=compute_${newest},code=compute_${newest})
 # No kernel spills registers to memory: held for what it was looked at with, and no more than told elsewhere.
-list(APPEND CUDA_FLAGS -Xptxas -warn-spills)
+list(APPEND CUDA_FLAGS -Xptxas=-warn-spills)
 if(TOWER_CUDA_ARCHITECTURES STREQUAL "90" AND CUDA_VERSION MATCHES "^13")
-    list(APPEND CUDA_FLAGS -Xptxas -Werror)
+    list(APPEND CUDA_FLAGS -Xptxas=-Werror)
 endif()
 
 # An nvcc may be too old for the architectures or for the compiler it stands on.
@@ -71,8 +71,8 @@ foreach(source ${CUDA_KERNELS})
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d
                        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
-                       COMMAND ${NVCC} ${CUDA_FLAGS} -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
-                               -MD -MF ${object}.d -c -o ${object} ${source}
+                       COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${NVCC} ${CUDA_FLAGS} -I${CMAKE_SOURCE_DIR}/include
+                               -I${CMAKE_SOURCE_DIR}/src -MD -MF ${object}.d -c -o ${object} ${source}
                        COMMENT "Building CUDA kernels ${name}" VERBATIM)
     list(APPEND CUDA_OBJECTS ${object})
 endforeach()

@@ -1,6 +1,6 @@
 /* The rules of the house, read from the sources: who may include whom, that nobody asks for an op by its name, that every
  * public function is explained, and that the documentation is up to date and leads somewhere.
- * label: sources */
+ * label: once */
 #include "testing.h"
 
 #include <dirent.h>
