@@ -2,10 +2,10 @@
  *
  *     bench_scale [--layers L] [--towers T] [--gpus N] [--identities] [--json]
  *
- * A chain of L layers, each a variable, MatMul 8x8, Add and Tanh, with gradients and gradient descent; T towers of it on N
- * virtual GPUs (0: one CPU). With --identities a chain of L Identity nodes instead. Without --layers sizes from 10^3 to
- * 10^6 nodes, and for each how much longer a node takes than in the smallest graph that takes more than a tenth of a
- * second.
+ * A chain of L layers, each a variable, MatMul 8x8, Add and Tanh, with gradients and gradient descent; T towers of it
+ * on N virtual GPUs (0: one CPU). With --identities a chain of L Identity nodes instead. Without --layers sizes from
+ * 10^3 to 10^6 nodes, and for each how much longer a node takes than in the smallest graph that takes more than a tenth
+ * of a second.
  *
  * Prints nodes of the graph; seconds for building it and for tw_session_prepare() of a step, in processor time; ns and
  * bytes of memory a node of planning; the first run and a run after it in seconds of the clock. */
@@ -114,7 +114,8 @@ static tw_output build_chain(tw_graph *g, const job *j)
 
 static tw_output build_identities(tw_graph *g, const job *j)
 {
-    tw_output x = tw_get_variable(g, "x", TW_FLOAT32, TW_SCALAR, (tw_initializer){.kind = TW_INIT_CONSTANT, .a = 1})->value;
+    tw_output x =
+        tw_get_variable(g, "x", TW_FLOAT32, TW_SCALAR, (tw_initializer){.kind = TW_INIT_CONSTANT, .a = 1})->value;
     for (int i = 0; i < j->layers; i++)
         x = tw_identity(g, x);
     return x;

@@ -8,8 +8,8 @@
  *     kernel       of a chain of CHAIN kernels on a single float: a run's time for each
  *     small        a training step of 64-32-10 units at batch 32 that fetches its loss
  *     small, row   the same without the loss, of ROW steps in one call
- * and the allocations of all steps measured. With --gpus the chain goes from one virtual GPU to the next and the network
- * is trained by as many towers. */
+ * and the allocations of all steps measured. With --gpus the chain goes from one virtual GPU to the next and the
+ * network is trained by as many towers. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>

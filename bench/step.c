@@ -273,7 +273,8 @@ static int build(step *s, bool fused)
     int dpool2 = dense_gradient(s, "fc1 gradients", &fc1, flat, d1, fused), dy2 = like(s, y2);
     s->operands[pool2].shape = s->operands[dpool2].shape = quarter;
     if (fused) {
-        add(s, "pool2, norm2 gradients", "_LRNMaxPoolGrad", ATTRS(POOL, LRN, RELU), LIST(dpool2, y2, argmax2), LIST(dy2));
+        add(s, "pool2, norm2 gradients", "_LRNMaxPoolGrad", ATTRS(POOL, LRN, RELU), LIST(dpool2, y2, argmax2),
+            LIST(dy2));
     } else {
         int dnorm2 = like(s, norm2);
         add(s, "pool2 gradient", "MaxPoolGrad", ATTRS(POOL), LIST(norm2, pool2, dpool2), LIST(dnorm2));

@@ -283,16 +283,17 @@ static void measure_steps(const settings *s)
                "\"ms\": %.4f, \"processor_ms\": %.4f, \"least_ms\": %.4f, \"most_ms\": %.4f, "
                "\"images_per_second\": %.1f, \"input_wait_ms\": %.4f, \"input_fill_ms\": %.4f, \"last_step\": %lld, "
                "\"library_allocations\": %lld, \"process_allocations\": %ld, \"loss\": %.4f}\n",
-               s->dtype, s->gpus, s->cpu_devices, threads, tw_trainer_towers(t.trainer), tw_trainer_batch(t.trainer), middle,
-               processor, least, most, images, waited, filled, (long long)steps - 1, (long long)library, process, loss);
+               s->dtype, s->gpus, s->cpu_devices, threads, tw_trainer_towers(t.trainer), tw_trainer_batch(t.trainer),
+               middle, processor, least, most, images, waited, filled, (long long)steps - 1, (long long)library,
+               process, loss);
     else
         printf("%s, %d CPU device%s of %d thread%s, %d tower%s of %d images: median %.2f ms a step (%.2f to %.2f), "
                "%.2f of processors, %.0f images/s\ninput: %.2f ms a step of a thread's work, %.2f ms waited for\n"
                "heap allocations in step %lld: %lld of the library, %ld of the process\nloss %.3f -> %.3f\n",
                s->dtype, s->cpu_devices, s->cpu_devices == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
                tw_trainer_towers(t.trainer), tw_trainer_towers(t.trainer) == 1 ? "" : "s", tw_trainer_batch(t.trainer),
-               middle, least, most, processor, images, filled, waited, (long long)steps - 1, (long long)library, process,
-               first, loss);
+               middle, least, most, processor, images, filled, waited, (long long)steps - 1, (long long)library,
+               process, first, loss);
     end(&t);
 }
 

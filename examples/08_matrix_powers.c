@@ -75,7 +75,8 @@ int main(int argc, char **argv)
     }
     tw_devices *devices = open_gpus(2);
     tw_tensor *a = random_matrix(size, 1), *b = random_matrix(size, 2);
-    tw_tensor *two = compute("two GPUs", "/gpu:1", a, b, n, devices), *one = compute("one GPU", "/gpu:0", a, b, n, devices);
+    tw_tensor *two = compute("two GPUs", "/gpu:1", a, b, n, devices),
+              *one = compute("one GPU", "/gpu:0", a, b, n, devices);
     bool same = memcmp(tw_tensor_data(two), tw_tensor_data(one), tw_tensor_bytes(one)) == 0;
     printf("same bits: %s\n", same ? "yes" : "no");
     tw_tensor_release(a);

@@ -13,7 +13,7 @@ static tw_variable *variable_on_cpu(tw_graph *g, const char *name, tw_shape shap
 {
     tw_variable *variable = NULL;
     TW_DEVICE(g, "/cpu:0")
-        variable = tw_get_variable(g, name, TW_FLOAT32, shape, (tw_initializer){TW_INIT_TRUNCATED_NORMAL, 0, stddev, 0});
+    variable = tw_get_variable(g, name, TW_FLOAT32, shape, (tw_initializer){TW_INIT_TRUNCATED_NORMAL, 0, stddev, 0});
     return variable;
 }
 
@@ -67,7 +67,8 @@ int main(void)
     check(tw_session_plan_info(session, &plan, &error), &error);
     printf("weights on %s\n", tw_session_device(session, tw_graph_find_variable(g, "weights")->handle.node));
     for (int i = 0; i < TOWERS; i++)
-        printf("tower_%d on %s, loss %.4f\n", i, tw_session_device(session, fetches[i].node), tw_tensor_value(results[i], 0));
+        printf("tower_%d on %s, loss %.4f\n", i, tw_session_device(session, fetches[i].node),
+               tw_tensor_value(results[i], 0));
     printf("loss fell: %s\n", tw_tensor_value(results[0], 0) < first / 10 ? "yes" : "no");
     printf("%d copies, %lld bytes a step\n", plan.copies, (long long)plan.copied_bytes);
 

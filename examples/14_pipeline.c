@@ -1,7 +1,7 @@
 /* 14_pipeline.c - an iterator in place of a queue: every tower takes one batch a step, no example twice in an epoch.
  *
- * A pipeline is a stream of examples whose k-th depends on the seed and on k alone, filled by threads of its own. Towers
- * take turns in it by number, not by who comes first, so the same tower sees the same examples in every run.
+ * A pipeline is a stream of examples whose k-th depends on the seed and on k alone, filled by threads of its own.
+ * Towers take turns in it by number, not by who comes first, so the same tower sees the same examples in every run.
  *
  * prints: step 0 .*step 1 .*each of 12 examples once: yes.*the same in another run: yes
  */

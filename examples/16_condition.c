@@ -1,8 +1,8 @@
 /* 16_condition.c - a loss with two forms: what only one of them needs is not computed where the other is taken.
  *
- * Huber's loss is half the square of a small error, and grows with a large one as its size does. A line is fitted to points
- * of which one is far off; the gradient comes back through the side that was taken. The counter in the block of large
- * errors is raised only there.
+ * Huber's loss is half the square of a small error, and grows with a large one as its size does. A line is fitted to
+ * points of which one is far off; the gradient comes back through the side that was taken. The counter in the block of
+ * large errors is raised only there.
  *
  * prints: slope 2\.0.*large errors: [1-9]
  */

@@ -1,8 +1,8 @@
 /* 18_dynamic_rnn.c - a recurrent network over sequences of different length, as long as the batch's longest.
  *
- * It learns to add up the numbers of a sequence. The cell is a scan: what it keeps goes from step to step, and sequences
- * that have ended keep what they have. A batch of short ones takes few steps, forth and back. At the end it is asked for
- * longer sequences than it has seen.
+ * It learns to add up the numbers of a sequence. The cell is a scan: what it keeps goes from step to step, and
+ * sequences that have ended keep what they have. A batch of short ones takes few steps, forth and back. At the end it
+ * is asked for longer sequences than it has seen.
  *
  * prints: longest 4: 4 steps.*longest 9: 9 steps.*trained.*error 0\.0[0-9]+ on sequences of up to 12
  */

@@ -1,6 +1,6 @@
-/* play_clock.c - a library to be loaded before all others (LD_PRELOAD), in which the monotonic clock goes by looks: each
- * look at it is PLAY_CLOCK seconds later than the one before, of whatever thread; with 0 it stands. So what a program does
- * after so many seconds it does whatever the machine has to do beside. */
+/* play_clock.c - a library to be loaded before all others (LD_PRELOAD), in which the monotonic clock goes by looks:
+ * each look at it is PLAY_CLOCK seconds later than the one before, of whatever thread; with 0 it stands. So what a
+ * program does after so many seconds it does whatever the machine has to do beside. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -86,7 +86,8 @@ static tw_output random_constant(tw_graph *g, tw_dtype dtype, tw_shape shape)
         else if (dtype == TW_BFLOAT16)
             ((uint16_t *)bytes)[i] = tw_float_to_bfloat16((float)value);
         else if (dtype == TW_COMPLEX64)
-            ((float *)bytes)[2 * i] = (float)value / 2, ((float *)bytes)[2 * i + 1] = chance(2) ? NAN : (float)draw(5) - 2;
+            ((float *)bytes)[2 * i] = (float)value / 2,
+                                 ((float *)bytes)[2 * i + 1] = chance(2) ? NAN : (float)draw(5) - 2;
         else if (dtype == TW_COMPLEX128)
             ((double *)bytes)[2 * i] = (double)value / 2, ((double *)bytes)[2 * i + 1] = (double)draw(5) - 2;
         else if (dtype == TW_STRING)
@@ -198,7 +199,8 @@ static void fill_pool(pool *p)
         char name[16];
         snprintf(name, sizeof name, "v%d", i);
         tw_dtype dtype = i < 4 ? TW_FLOAT32 : dtypes[i - 4];
-        add(p, tw_get_variable(p->g, name, dtype == TW_STRING ? TW_INT8 : dtype, shapes[i], (tw_initializer){0})->handle);
+        add(p,
+            tw_get_variable(p->g, name, dtype == TW_STRING ? TW_INT8 : dtype, shapes[i], (tw_initializer){0})->handle);
     }
 }
 
@@ -412,7 +414,7 @@ static const char *random_name(const leaning *l)
     return l->honest ? NULL : names[draw(sizeof names / sizeof *names)];
 }
 
-/* ---- what is done with it ------------------------------------------------------------------------------------------ */
+/* ---- what is done with it ---------------------------------------------------------------------------------------- */
 
 static bool is_small(const tw_node *node)
 {

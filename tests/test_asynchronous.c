@@ -6,7 +6,7 @@
 #include <time.h>
 #include <tower/models.h>
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 enum { BATCH = 2 };
 
@@ -103,7 +103,7 @@ static void delay(void *seed, int tower)
     nanosleep(&(struct timespec){0, (long)(*state >> 8) % 8000000}, NULL);
 }
 
-/* ---- training ------------------------------------------------------------------------------------------------------ */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 static void one_tower_alone_makes_the_bits_of_synchronous_training(void **state)
 {
@@ -193,7 +193,7 @@ static void from_the_second_round_on_nothing_is_allocated(void **state)
     finish(&r);
 }
 
-/* ---- replaying ----------------------------------------------------------------------------------------------------- */
+/* ---- replaying --------------------------------------------------------------------------------------------------- */
 
 static const char *path_in(const char *folder, const char *name)
 {
@@ -327,7 +327,7 @@ static void what_does_not_fit_together_is_refused_by_name(void **state)
     remove_scratch(folder);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------------ */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void a_tower_that_diverges_ends_all_and_is_named(void **state)
 {

@@ -109,7 +109,8 @@ static void small_floats_round_to_nearest_even(void **state)
         assert_int_equal(tw_float_to_half(tw_half_to_float((uint16_t)bits)), bits);
         assert_int_equal(tw_float_to_half(tw_half_to_float((uint16_t)(bits | 0x8000))), bits | 0x8000);
     }
-    assert_true(isnan(tw_half_to_float(tw_float_to_half(NAN))) && isnan(tw_bfloat16_to_float(tw_float_to_bfloat16(NAN))));
+    assert_true(isnan(tw_half_to_float(tw_float_to_half(NAN))) &&
+                isnan(tw_bfloat16_to_float(tw_float_to_bfloat16(NAN))));
 }
 
 static void shapes_print_and_compare(void **state)

@@ -67,8 +67,9 @@ static void mask_measurements(char *text)
 static void text_is_that_of_tf_cnn_benchmarks_to_the_letter(void **state)
 {
     (void)state;
-    assert_runs(0, SMALL "--num_batches=20 --device=cpu --num_gpus=2 --num_intra_threads 1 --variable_update=replicated "
-                         "--all_reduce_spec=ring");
+    assert_runs(0,
+                SMALL "--num_batches=20 --device=cpu --num_gpus=2 --num_intra_threads 1 --variable_update=replicated "
+                      "--all_reduce_spec=ring");
     mask_measurements(output);
     assert_string_equal(output,
                         "Model:       cifar10\n"
@@ -173,7 +174,8 @@ static void all_modes_of_update_run_without_a_gpu(void **state)
     assert_prints("Staged vars: True\n");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --variable_update replicated "
                          "--variable_consistency=relaxed --gradient_repacking=4 --compact_gradient_transfer bfloat16");
-    assert_runs(0, SMALL "--num_batches 1 --virtual-gpus 3 --num_gpus 3 --variable_update replicated --hierarchical_copy");
+    assert_runs(0,
+                SMALL "--num_batches 1 --virtual-gpus 3 --num_gpus 3 --variable_update replicated --hierarchical_copy");
     assert_prints("AllReduce:   hierarchical\n");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --gpu_indices=1,0 --forward_only=True");
     assert_prints("Devices:     ['/gpu:1', '/gpu:0']\n");
@@ -213,8 +215,8 @@ static const char flags[] =
     "train_dir eval_dir save_model_secs save_model_steps max_ckpts_to_keep backbone_model_path "
     "job_name ps_hosts worker_hosts controller_host task_index server_protocol cross_replica_sync horovod_device";
 
-/* A flag without meaning is refused with its reason; one that is there says what it expected when its value is nonsense,
- * or complains about the next. */
+/* A flag without meaning is refused with its reason; one that is there says what it expected when its value is
+ * nonsense, or complains about the next. */
 static void every_flag_of_tf_cnn_benchmarks_is_there_or_answered_with_a_reason(void **state)
 {
     (void)state;
@@ -282,7 +284,8 @@ static void rules_of_the_benchmarks_are_followed(void **state)
 static void files_are_written_where_they_were_asked_for(void **state)
 {
     (void)state;
-    assert_runs(0, "mkdir logs && " SMALL "--num_batches 10 --trace_file t.json --graph_file g.pb --benchmark_log_dir logs "
+    assert_runs(0, "mkdir logs && " SMALL
+                   "--num_batches 10 --trace_file t.json --graph_file g.pb --benchmark_log_dir logs "
                    "--benchmark_test_id nightly --train_dir saved");
     assert_runs(0, "head -c 100 t.json; test -s g.pb; cat logs/benchmark_run.log; cat logs/metric.log; ls saved");
     assert_prints("traceEvents");
@@ -299,8 +302,9 @@ static const char *const kinds[] = {"compute", "imbalance", "reduction", "copies
 static void table_of_all_modes_adds_up_to_a_hundred_percent(void **state)
 {
     (void)state;
-    assert_runs(0, "$T bench --model cifar10 --batch_size 2 --num_warmup_batches 1 --num_batches 1 --all --scaling strong "
-                   "--virtual-gpus 2 --num_gpus 2 --format json");
+    assert_runs(0,
+                "$T bench --model cifar10 --batch_size 2 --num_warmup_batches 1 --num_batches 1 --all --scaling strong "
+                "--virtual-gpus 2 --num_gpus 2 --format json");
     int rows = 0;
     for (const char *row = strstr(output, "{\"variables\":"); row; row = strstr(row + 1, "{\"variables\":"), rows++) {
         double sum = 0;

@@ -271,8 +271,7 @@ static void a_round_that_changes_a_list_does_not_copy_it(void **state)
     tw_set_allocator(NULL, NULL);
 }
 
-/* ---- gradients against differences
- * ------------------------------------------------------------------------------------- */
+/* ---- gradients against differences ------------------------------------------------------------------------------- */
 
 static tw_output powers(tw_graph *g, const tw_output *x)
 {

@@ -197,7 +197,8 @@ static void every_choice_has_its_name_for_ever(void **state)
          {.rule = {.schedule = TW_SCHEDULE_EXPONENTIAL, .unit = TW_RATE_STEPS, .length = 2, .factor = 0.5f}}},
         {"tower/schedule",
          "schedule=polynomial unit=examples length=24 factor=0 end=0.25 power=2 ",
-         {.rule = {.schedule = TW_SCHEDULE_POLYNOMIAL, .unit = TW_RATE_EXAMPLES, .length = 24, .end = 0.25f, .power = 2}}},
+         {.rule =
+              {.schedule = TW_SCHEDULE_POLYNOMIAL, .unit = TW_RATE_EXAMPLES, .length = 24, .end = 0.25f, .power = 2}}},
         {"tower/schedule",
          "schedule=cosine unit=epochs length=3 ",
          {.rule = {.schedule = TW_SCHEDULE_COSINE, .unit = TW_RATE_EPOCHS, .length = 3}}},

@@ -75,13 +75,15 @@ static void a_network_is_trained()
     tw_graph *g = build(&loss, &train, &x);
     tw_tensor *values = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2, 4, 4, 1));
     check(tw_graph_status(g) == TW_OK, tw_graph_message(g));
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .no_gpus = true), &devices, &error) == TW_OK,
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .no_gpus = true), &devices, &error) ==
+              TW_OK,
           error.message);
     tw_session_options options = TW_SIZED(tw_session_options);
     options.devices = devices;
     check(tw_session_create(g, &options, &session, &error) == TW_OK, error.message);
     check(tw_session_repeat(session, tw_initialize_variables(g), 1, &error) == TW_OK, error.message);
-    check(tw_session_run(session, TW_LIST(tw_feed, {x, values}), TW_LIST(tw_output, loss, train), results, &error) == TW_OK,
+    check(tw_session_run(session, TW_LIST(tw_feed, {x, values}), TW_LIST(tw_output, loss, train), results, &error) ==
+              TW_OK,
           error.message);
     check(results[0] && tw_tensor_value(results[0], 0) == 0, "the loss of zeros");
     check(std::strcmp(tw_devices_info(devices, 0).type, "CPU") == 0, "a device");

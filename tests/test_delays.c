@@ -1,5 +1,5 @@
-/* test_delays.c - a delay that is put into a step shows up in the right part of it, within 5 %. label: slow, and in need
- * of a machine that is not busy with something else: it depends on time. */
+/* test_delays.c - a delay that is put into a step shows up in the right part of it, within 5 %. label: slow, and in
+ * need of a machine that is not busy with something else: it depends on time. */
 #include "program.h"
 #include "small_training.h"
 
@@ -87,10 +87,12 @@ static void injected_delay_shows_up_where_it_was_put(void **state)
     (void)state;
     static const struct {
         const char *delay, *part;
-    } delays[] = {{"kind=compute", "compute"},        {"tower=1,kind=compute", "imbalance"}, {"tower=0,kind=reduce", "reduction"},
-                  {"tower=1,kind=copy", "copies"},    {"tower=1,kind=input", "input"},       {"tower=1,kind=launch", "launch"}};
-    static const char run[] = "$T bench --model mnist --batch_size 2 --num_warmup_batches 2 --num_batches 4 --virtual-gpus 2 "
-                              "--num_gpus 2 --waterfall --format json";
+    } delays[] = {{"kind=compute", "compute"},          {"tower=1,kind=compute", "imbalance"},
+                  {"tower=0,kind=reduce", "reduction"}, {"tower=1,kind=copy", "copies"},
+                  {"tower=1,kind=input", "input"},      {"tower=1,kind=launch", "launch"}};
+    static const char run[] =
+        "$T bench --model mnist --batch_size 2 --num_warmup_batches 2 --num_batches 4 --virtual-gpus 2 "
+        "--num_gpus 2 --waterfall --format json";
     for (size_t i = 0; i < sizeof delays / sizeof *delays; i++)
         for (int tries = 1;; tries++) { /* the machine may be busy with something else */
             assert_runs(0, "%s", run);

@@ -48,7 +48,8 @@ static void gradients_of_images_are_as_the_plain_ones_on_any_number_of_threads(v
         for (int threads = 1; threads <= 3; threads++) {
             int64_t strides[4];
             lab l = open_lab(&cases[i], strides);
-            ran += agrees("direct", "Conv2DBackpropInput", &l, (value[]){l.sizes, l.filter, l.dy}, 3, &l.x, false, threads);
+            ran += agrees("direct", "Conv2DBackpropInput", &l, (value[]){l.sizes, l.filter, l.dy}, 3, &l.x, false,
+                          threads);
             close_lab(&l);
         }
     if (!ran)

@@ -1,5 +1,5 @@
-/* test_every_fault.c - each single allocation of a job fails, and many of a trainer's; a checkpoint ends at any length and
- * has any of its bits flipped (label: slow). test_faults.c and test_checkpoint_format.c try some of it. */
+/* test_every_fault.c - each single allocation of a job fails, and many of a trainer's; a checkpoint ends at any length
+ * and has any of its bits flipped (label: slow). test_faults.c and test_checkpoint_format.c try some of it. */
 #include "failing_session.h"
 #include "failing_trainer.h"
 

@@ -165,7 +165,8 @@ static void a_data_set_lies_on_a_gpu_once_it_is_given(void **state)
     assert_ok(tw_session_memory(s, &memory, &error));
     int64_t input = 0;
     for (int i = 0; i < memory->devices[1].num_items; i++)
-        if (memory->devices[1].items[i].use == TW_MEMORY_INPUT && strcmp(memory->devices[1].items[i].op, "TowerData") == 0)
+        if (memory->devices[1].items[i].use == TW_MEMORY_INPUT &&
+            strcmp(memory->devices[1].items[i].op, "TowerData") == 0)
             input += memory->devices[1].items[i].bytes;
     assert_int_equal(input, COUNT * (SIDE * SIDE * 3 + 4));
     assert_int_equal(memory->devices[1].total, tw_devices_info(devices, 1).memory_used);

@@ -60,11 +60,13 @@ static net build_net(fixture *f)
     net n = {.x = tw_placeholder(f->g, TW_FLOAT32, TW_SHAPE(-1, 30))};
     tw_output hidden, logits;
     TW_DEVICE(f->g, "/gpu:0") {
-        tw_variable *w = tw_get_variable(f->g, "w1", TW_FLOAT32, TW_SHAPE(30, 50), (tw_initializer){TW_INIT_NORMAL, 0, 1});
+        tw_variable *w =
+            tw_get_variable(f->g, "w1", TW_FLOAT32, TW_SHAPE(30, 50), (tw_initializer){TW_INIT_NORMAL, 0, 1});
         hidden = tw_relu(f->g, tw_matmul(f->g, n.x, tw_variable_read(f->g, w)));
     }
     TW_DEVICE(f->g, "/gpu:1") {
-        tw_variable *w = tw_get_variable(f->g, "w2", TW_FLOAT32, TW_SHAPE(50, 7), (tw_initializer){TW_INIT_NORMAL, 0, 1});
+        tw_variable *w =
+            tw_get_variable(f->g, "w2", TW_FLOAT32, TW_SHAPE(50, 7), (tw_initializer){TW_INIT_NORMAL, 0, 1});
         logits = tw_matmul(f->g, hidden, tw_variable_read(f->g, w));
         n.loss = tw_reduce_mean(f->g, tw_square(f->g, logits), NULL, 0, false);
     }
@@ -367,14 +369,15 @@ static void a_costly_move_is_refused_beyond_the_budget_with_the_table(void **sta
         } else {
             assert_fails(tw_session_prepare(f.s, NULL, 0, &end, 1, &error), TW_FAILED_PRECONDITION,
                          "soft placement makes 2048 bytes cross between devices in a step, the budget is ");
-            assert_message(error.message, "MatMul of int32      1  /device:GPU:0  /device:CPU:0          2048  no kernel "
-                                          "there for MatMul of int32");
+            assert_message(error.message,
+                           "MatMul of int32      1  /device:GPU:0  /device:CPU:0          2048  no kernel "
+                           "there for MatMul of int32");
         }
         close_all(&f);
     }
 }
 
-/* ---- what became of nodes ------------------------------------------------------------------------------------------ */
+/* ---- what became of nodes ---------------------------------------------------------------------------------------- */
 
 static tw_explanation *explain(fixture *f, tw_output output)
 {

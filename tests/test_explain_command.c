@@ -1,5 +1,5 @@
-/* test_explain_command.c - `tower plan`, `tower why`, and what `tower train` says of memory and soft placement, run as a
- * user runs them. */
+/* test_explain_command.c - `tower plan`, `tower why`, and what `tower train` says of memory and soft placement, run as
+ * a user runs them. */
 #include "program.h"
 
 /* ---- tower plan ------------------------------------------------------------------------------------------------ */
@@ -89,7 +89,8 @@ static void memory_options_are_checked(void **state)
     assert_prints("409.6 MiB");
     assert_runs(1, "$T devices --virtual-gpus 1 --gpu-memory-fraction 0.4");
     assert_prints("a part of what?");
-    assert_runs(1, "$T devices --virtual-gpus 1 --virtual-gpu-memory 1G --gpu-memory-fraction 0.4 --gpu-memory-limit 1M");
+    assert_runs(1,
+                "$T devices --virtual-gpus 1 --virtual-gpu-memory 1G --gpu-memory-fraction 0.4 --gpu-memory-limit 1M");
     assert_prints("give one of them");
     static const char *const wrong[] = {"12X", "M", "-5", "0", "1.5.2G", "99999999999T", ""};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -227,7 +228,8 @@ static void a_plan_is_listed_node_by_node_if_asked(void **state)
     assert_prints("\nplan 0 of lane 0:\n  device           kernel     op                           node\n");
     assert_prints("  /device:GPU:0    onednn     _FusedMatMul                 tower_0/L3/");
     assert_prints("  /device:GPU:0    copy       _Copy                        ");
-    assert_int_equal(shell(PROGRAM " plan mnist --batch-size 4 --summary-every 0 --verbose --format json 2>/dev/null"), 0);
+    assert_int_equal(shell(PROGRAM " plan mnist --batch-size 4 --summary-every 0 --verbose --format json 2>/dev/null"),
+                     0);
     assert_prints("\"runs\":\"onednn\",\"op\":\"_FusedMatMul\",\"name\":\"tower_0/L3/");
 }
 

@@ -29,7 +29,7 @@ static void a_trainer_survives_running_out_of_memory(void **state)
     fail_allocations_of(&trainer_job_kind, fail_allocations_from, TRAINER_STRIDE / 2, TRAINER_STRIDE);
 }
 
-/* ---- devices with a limit ------------------------------------------------------------------------------------------ */
+/* ---- devices with a limit ---------------------------------------------------------------------------------------- */
 
 enum { WIDTH = 64, LIMIT = 64 * 1024 };
 

@@ -64,8 +64,8 @@ static run open_files(int gpus)
     tw_error error = {0};
     make_folder(r.folder);
     write_files(r.folder);
-    assert_ok(tw_dataset_load("cifar10", r.folder, TW_SPLIT_TRAIN, &(tw_dataset_options){.allow_fewer = true}, &r.dataset,
-                              &error));
+    assert_ok(tw_dataset_load("cifar10", r.folder, TW_SPLIT_TRAIN, &(tw_dataset_options){.allow_fewer = true},
+                              &r.dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .virtual_gpus = gpus}, &r.devices, &error));
     return r;
 }
@@ -168,7 +168,8 @@ static void examples_are_those_of_the_files_with_their_labels(void **state)
     assert_ok(tw_pipeline_next(pipeline, 0, expected, labels, &error));
     tw_pipeline_destroy(pipeline);
     assert_ok(create(&r, (tw_trainer_options){.model = &model, .input = TW_INPUT_FILES, .towers = 1}, &error));
-    tw_output outputs[] = {{(tw_node *)find(&r, "tower_0/shuffle_batch"), 0}, {(tw_node *)find(&r, "tower_0/Reshape"), 0}};
+    tw_output outputs[] = {{(tw_node *)find(&r, "tower_0/shuffle_batch"), 0},
+                           {(tw_node *)find(&r, "tower_0/Reshape"), 0}};
     bool seen[EXAMPLES] = {false};
     int different = 0;
     for (int k = 0; k < 20; k++) {

@@ -17,8 +17,7 @@ static const char *folder; /* in golden/ */
 static const char *said; /* the case that is run, and how */
 static int line_number;
 
-/* ---- values -------------------------------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static tw_dtype dtype_of(const char *name)
 {
@@ -91,8 +90,7 @@ static void assert_same(const tw_tensor *got, const tw_tensor *want)
         }
 }
 
-/* ---- over tasks ---------------------------------------------------------------------------------------------------
- */
+/* ---- over tasks -------------------------------------------------------------------------------------------------- */
 
 static bool by_scope;
 static int tasks = 1, compared; /* runs */
@@ -174,8 +172,7 @@ static bool is_for_tasks(const char *lines)
     return strncmp(lines, "refused ", strlen("refused ")) != 0 && (!fails || (end && end < fails));
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------------------------
- */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 typedef struct run {
     tw_feed feeds[MOST];

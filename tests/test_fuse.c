@@ -140,7 +140,8 @@ static tw_output network(lab *l, tw_dtype dtype, tw_output *norm2)
     x = tw_flatten(l->g, tw_max_pool(l->g, *norm2, &pool3));
     x = tw_relu(l->g, tw_bias_add(l->g, tw_matmul(l->g, x, variable(l, "w3", TW_SHAPE(120, 16), dtype)),
                                   variable(l, "b3", TW_SHAPE(16), dtype)));
-    x = tw_add(l->g, variable(l, "b4", TW_SHAPE(5), dtype), tw_matmul(l->g, x, variable(l, "w4", TW_SHAPE(16, 5), dtype)));
+    x = tw_add(l->g, variable(l, "b4", TW_SHAPE(5), dtype),
+               tw_matmul(l->g, x, variable(l, "w4", TW_SHAPE(16, 5), dtype)));
     x = tw_sparse_softmax_cross_entropy(l->g, tw_cast(l->g, x, TW_FLOAT32), l->labels);
     tw_output decay = tw_mul(l->g, tw_l2_loss(l->g, tw_graph_find_variable(l->g, "w3")->value), tw_scalar(l->g, 0.01f));
     return tw_add(l->g, tw_reduce_mean(l->g, x, NULL, 0, false), decay);
@@ -333,7 +334,8 @@ static void values_between_links_that_somebody_wants_stay_apart(void **state)
 {
     (void)state;
     lab l = open_lab();
-    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32), bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
+    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32),
+              bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
     tw_output product = tw_conv2d(l.g, l.image, filter, NULL), sum = tw_bias_add(l.g, product, bias);
     tw_output fetches[] = {tw_relu(l.g, sum), tw_reduce_sum(l.g, sum, NULL, 0, false)};
     compare(&l, fetches, 2, 1e-5);
@@ -353,7 +355,8 @@ static void links_that_wait_for_each_other_stay_apart(void **state)
 {
     (void)state;
     lab l = open_lab();
-    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32), bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
+    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32),
+              bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
     tw_output product = tw_conv2d(l.g, l.image, filter, NULL);
     TW_CONTROL(l.g, product)
         bias = tw_mul(l.g, bias, tw_scalar(l.g, 2));
@@ -385,7 +388,8 @@ static void updates_with_different_rates_are_joined_each_with_its_own(void **sta
         char name[8];
         snprintf(name, sizeof name, "v%d", i);
         vars[i] = tw_get_variable(l.g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1 + (float)i});
-        updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, rates[i % 2], tw_mul(l.g, vars[i]->value, tw_scalar(l.g, 2)));
+        updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, rates[i % 2],
+                                               tw_mul(l.g, vars[i]->value, tw_scalar(l.g, 2)));
     }
     reads[4] = tw_group(l.g, updates, 4);
     TW_CONTROL(l.g, reads[4])
@@ -439,7 +443,8 @@ static void updates_that_follow_each_other_stay_apart(void **state)
     tw_output rate = tw_scalar(l.g, 0.1f);
     tw_variable *a = tw_get_variable(l.g, "a", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1});
     tw_variable *b = tw_get_variable(l.g, "b", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 2});
-    tw_output first = tw_apply_gradient_descent(l.g, a->handle, rate, tw_mul(l.g, a->value, tw_scalar(l.g, 3))), fetches[3];
+    tw_output first = tw_apply_gradient_descent(l.g, a->handle, rate, tw_mul(l.g, a->value, tw_scalar(l.g, 3))),
+              fetches[3];
     TW_CONTROL(l.g, first)
         fetches[0] = tw_variable_read(l.g, a);
     fetches[1] = tw_apply_gradient_descent(l.g, b->handle, rate, fetches[0]);

@@ -456,8 +456,8 @@ static void a_reduction_of_unknown_shape_is_differentiated_also_for_a_scalar(voi
     tw_graph_destroy(g);
 }
 
-/* The nodes of a graph whose second gradients lead through `b`, of which nobody wants one then; the first were asked for
- * `b` too or were not, and did not come to it. */
+/* The nodes of a graph whose second gradients lead through `b`, of which nobody wants one then; the first were asked
+ * for `b` too or were not, and did not come to it. */
 static int nodes_after_two_sweeps(bool asked)
 {
     tw_graph *g = tw_graph_create();

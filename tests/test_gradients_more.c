@@ -1,5 +1,5 @@
-/* test_gradients_more.c - gradient rules of ops that no tw_ function builds, against finite differences: those above all
- * that today's TensorFlow does not differentiate, or in another way than TensorFlow 1 did. */
+/* test_gradients_more.c - gradient rules of ops that no tw_ function builds, against finite differences: those above
+ * all that today's TensorFlow does not differentiate, or in another way than TensorFlow 1 did. */
 #include "gradient_testing.h"
 
 static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
@@ -23,7 +23,8 @@ static tw_output gru(tw_graph *g, const tw_output *xs)
 {
     tw_output w_c = tw_scalar_of(g, TW_FLOAT32, 0.3), c = tw_fill(g, numbers(g, (int32_t[]){4, 2}, 2), w_c);
     tw_output b = tw_fill(g, numbers(g, (int32_t[]){2}, 1), w_c);
-    tw_output inputs[] = {xs[0], xs[1], xs[2], tw_mul(g, c, tw_slice(g, xs[2], TW_SHAPE(0, 0), TW_SHAPE(4, 2))), xs[3], b};
+    tw_output inputs[] = {xs[0], xs[1], xs[2], tw_mul(g, c, tw_slice(g, xs[2], TW_SHAPE(0, 0), TW_SHAPE(4, 2))),
+                          xs[3], b};
     tw_node *node = tw_add_node(g, "GRUBlockCell", NULL, inputs, 6, NULL, 0);
     return node ? tw_node_output(node, 3) : (tw_output){0};
 }
@@ -161,8 +162,9 @@ static tw_output patches(tw_graph *g, const tw_output *xs)
 
 static tw_output blocks(tw_graph *g, const tw_output *xs)
 {
-    return add(g, "SpaceToBatch", (tw_output[]){xs[0], tw_reshape(g, numbers(g, (int32_t[]){1, 1, 0, 0}, 4), TW_SHAPE(2, 2))},
-               2, (tw_attr[]){tw_attr_int("block_size", 2)}, 1);
+    return add(g, "SpaceToBatch",
+               (tw_output[]){xs[0], tw_reshape(g, numbers(g, (int32_t[]){1, 1, 0, 0}, 4), TW_SHAPE(2, 2))}, 2,
+               (tw_attr[]){tw_attr_int("block_size", 2)}, 1);
 }
 
 /* ---- sparse tensors ------------------------------------------------------------------------------------------ */

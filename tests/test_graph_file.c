@@ -240,11 +240,12 @@ static void what_is_not_there_is_named(void **state)
     tw_error error = {0};
     tw_graph *graph = tw_graph_create();
     assert_fails(tw_graph_load(graph, FILES "nowhere.pb", NULL, NULL, &error), TW_NOT_FOUND, "nowhere.pb");
-    assert_fails(tw_graph_load(graph, GOLDEN_DIR "/explain", NULL, NULL, &error), TW_NOT_FOUND, "without a saved_model.pb");
+    assert_fails(tw_graph_load(graph, GOLDEN_DIR "/explain", NULL, NULL, &error), TW_NOT_FOUND,
+                 "without a saved_model.pb");
     assert_ok(tw_graph_load(graph, FILES, NULL, NULL, &error)); /* beside its latest checkpoint, of parts */
     assert_non_null(tw_graph_find(graph, "sums"));
-    assert_fails(tw_graph_load(graph, FILES "saved_model", &(tw_load_options){.tags = "train"}, NULL, &error), TW_NOT_FOUND,
-                 "no graph has the tag 'train'; there are 'serve'");
+    assert_fails(tw_graph_load(graph, FILES "saved_model", &(tw_load_options){.tags = "train"}, NULL, &error),
+                 TW_NOT_FOUND, "no graph has the tag 'train'; there are 'serve'");
     assert_fails(tw_graph_load(graph, GOLDEN_DIR "/events", NULL, NULL, &error), TW_NOT_FOUND, "has no graph");
     tw_graph_destroy(graph);
 }

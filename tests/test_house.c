@@ -1,5 +1,5 @@
-/* The rules of the house, read from the sources: who may include whom, that nobody asks for an op by its name, that every
- * public function is explained, and that the documentation is up to date and leads somewhere.
+/* The rules of the house, read from the sources: who may include whom, that nobody asks for an op by its name, that
+ * every public function is explained, and that the documentation is up to date and leads somewhere.
  * label: once */
 #include "testing.h"
 
@@ -30,8 +30,8 @@ static bool uses_public_headers_only(const char *folder)
            strcmp(folder, "examples") == 0;
 }
 
-/* The trainer knows no inside either, but stands on the ground: base knows no tensor, and is what any program would bring
- * along itself (memory that tests can exhaust, arrays, threads, files that are written whole). */
+/* The trainer knows no inside either, but stands on the ground: base knows no tensor, and is what any program would
+ * bring along itself (memory that tests can exhaust, arrays, threads, files that are written whole). */
 static bool uses_public_headers_and_base_only(const char *folder)
 {
     return strcmp(folder, "train") == 0;
@@ -183,9 +183,9 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
 
 /* ---- which tests look inside --------------------------------------------------------------------------------- */
 
-/* Tests use public functions, so that what is inside can change. These do not, each for its reason; a helper that several
- * share stands for them. There is room for no more than MOST_INSIDE: whoever wants to add one asks first whether users would
- * like to know as well, and then in which of these it belongs. */
+/* Tests use public functions, so that what is inside can change. These do not, each for its reason; a helper that
+ * several share stands for them. There is room for no more than MOST_INSIDE: whoever wants to add one asks first
+ * whether users would like to know as well, and then in which of these it belongs. */
 enum { MOST_INSIDE = 16 };
 static const struct {
     const char *file, *reason;
@@ -304,8 +304,8 @@ static bool is_op(const char *name)
     return is;
 }
 
-/* The first comparison of an op's name in a source: of `op->name` or tw_node_op() with anything, or of anything with the
- * name of an op that there is. NULL: there is none. */
+/* The first comparison of an op's name in a source: of `op->name` or tw_node_op() with anything, or of anything with
+ * the name of an op that there is. NULL: there is none. */
 static const char *find_named_op(const char *source, char *call, size_t size)
 {
     for (const char *at = source; next_comparison(&at, call, size);) {

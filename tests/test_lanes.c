@@ -8,7 +8,7 @@
 #include <tower/ops.h>
 #include <tower/session.h>
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 /* A source that waits until it is opened. */
 typedef struct gate {
@@ -129,7 +129,7 @@ static float run_in(fixture *f, int lane, tw_output fetch)
     return r.value;
 }
 
-/* ---- overlap ------------------------------------------------------------------------------------------------------- */
+/* ---- overlap ----------------------------------------------------------------------------------------------------- */
 
 static void a_run_that_waits_holds_up_its_own_lane_only(void **state)
 {
@@ -260,7 +260,7 @@ static void a_lane_that_does_not_exist_is_refused(void **state)
     close_fixture(&f);
 }
 
-/* ---- the end of runs ----------------------------------------------------------------------------------------------- */
+/* ---- the end of runs --------------------------------------------------------------------------------------------- */
 
 static void a_cancelled_session_ends_its_runs_and_keeps_its_values(void **state)
 {

@@ -15,7 +15,8 @@ static run open_run(int virtual_gpus, const char *disable)
 {
     tw_error error = {0};
     run r = {.g = tw_graph_create()};
-    assert_ok(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = virtual_gpus, .cpu_threads = 1), &r.devices, &error));
+    assert_ok(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = virtual_gpus, .cpu_threads = 1),
+                                &r.devices, &error));
     assert_ok(tw_session_create(r.g, TW_OPTIONS(tw_session_options, .devices = r.devices, .allow_soft_placement = true,
                                                 .disable = disable), &r.session, &error));
     return r;

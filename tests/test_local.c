@@ -3,7 +3,7 @@
 #include "modes_testing.h"
 #include "faulty_memory.h"
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 static tw_trainer_options local_options(const tw_model *model, int towers, int on, int groups, int64_t every)
 {
@@ -77,7 +77,7 @@ static tw_trainer *resume(const char *folder, const tw_model *model, int on, tw_
     return start_with(options);
 }
 
-/* ---- bits ---------------------------------------------------------------------------------------------------------- */
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static void one_group_gives_the_bits_of_a_parameter_server(void **state)
 {
@@ -153,7 +153,7 @@ static void no_step_allocates_from_the_second_meeting_on(void **state)
     tw_trainer_destroy(trainer);
 }
 
-/* ---- what is computed ---------------------------------------------------------------------------------------------- */
+/* ---- what is computed -------------------------------------------------------------------------------------------- */
 
 /* Of two trainers with the same steps one meets after the second: what it has then is the mean of what the other has. */
 static void copies_become_their_mean_and_slots_stay(void **state)
@@ -232,7 +232,7 @@ static void meeting_in_every_step_of_gradient_descent_is_replicated_but_for_roun
         }
 }
 
-/* ---- checkpoints --------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 /* Saved between two meetings, and gone on from on another number of devices without being told anything. */
 static void a_run_resumes_to_the_bit_and_meets_when_it_would_have(void **state)
@@ -373,7 +373,7 @@ static void without_numbers_each_tower_is_a_group_and_they_meet_every_8_steps(vo
     tw_trainer_destroy(trainer);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void what_does_not_go_together_is_refused(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_memory_plan.c - what a trainer plans is what its devices hold after some steps, to the byte, for several networks
- * over several towers, on CPUs and GPUs; and a job that does not fit is refused before anything runs. */
+/* test_memory_plan.c - what a trainer plans is what its devices hold after some steps, to the byte, for several
+ * networks over several towers, on CPUs and GPUs; and a job that does not fit is refused before anything runs. */
 #define _GNU_SOURCE
 #include "memory_testing.h"
 

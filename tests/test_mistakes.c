@@ -136,7 +136,8 @@ static void many_runs_of_a_node_take_four_arguments(void **state)
     tw_tensor *value = NULL;
     tw_variable *counter = tw_global_step(f->g);
     tw_tensor *one = tw_tensor_int64(1);
-    tw_output count = tw_assign_add(f->g, counter->handle, tw_constant(f->g, one)), init = tw_initialize_variables(f->g);
+    tw_output count = tw_assign_add(f->g, counter->handle, tw_constant(f->g, one)),
+              init = tw_initialize_variables(f->g);
     assert_int_equal(open_session(f, NULL), TW_OK);
     assert_ok(tw_session_repeat(f->s, init, 1, &error));
     assert_ok(tw_session_repeat(f->s, count, 5, &error));

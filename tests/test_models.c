@@ -274,7 +274,8 @@ static tw_tensor *kernel_after_a_step(int towers, bool mean_of_losses)
     tw_split(g, all_labels, 0, labels, towers);
     for (int i = 0; i < towers; i++)
         TW_DEVICE(g, "/gpu:%d", i) {
-            losses[i] = tw_sparse_softmax_cross_entropy(g, model->logits(g, model, images[i], TW_FLOAT32, true), labels[i]);
+            losses[i] =
+                tw_sparse_softmax_cross_entropy(g, model->logits(g, model, images[i], TW_FLOAT32, true), labels[i]);
             loss = tw_reduce_mean(g, losses[i], NULL, 0, false);
             if (!mean_of_losses)
                 grads[i] = tw_compute_gradients(sgd, loss);

@@ -25,7 +25,7 @@ static const struct {
 enum { COPIES = 5, NUM_STRONG = 8, STAGED = 8, RELAXED = 10, INDEPENDENT = 11 };
 enum { NUM_MODES = sizeof modes / sizeof *modes };
 
-/* ---- bits ---------------------------------------------------------------------------------------------------------- */
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static void assert_one_digest(const tw_model *model, int towers, int first, int last, char *expected)
 {
@@ -37,7 +37,8 @@ static void assert_one_digest(const tw_model *model, int towers, int first, int 
             if (!*expected)
                 strcpy(expected, found);
             if (strcmp(found, expected) != 0)
-                fail_msg("%s, %d towers on %d GPUs: %s, expected %s", modes[m].name, towers, counts[i], found, expected);
+                fail_msg("%s, %d towers on %d GPUs: %s, expected %s", modes[m].name, towers, counts[i], found,
+                         expected);
             tw_trainer_destroy(trainer);
         }
 }
@@ -96,7 +97,7 @@ static void no_mode_allocates_from_the_second_step_on(void **state)
     }
 }
 
-/* ---- what late updates compute ------------------------------------------------------------------------------------- */
+/* ---- what late updates compute ----------------------------------------------------------------------------------- */
 
 static void set(tw_trainer *trainer, const char *name, const tw_tensor *value)
 {
@@ -189,7 +190,7 @@ static void relaxed_replicas_apply_each_mean_one_step_late(void **state)
     tw_trainer_destroy(usual);
 }
 
-/* ---- checkpoints --------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 /* 2 steps in one mode, then 2 more from the checkpoint in another; the digest is the caller's to copy. */
 static const char *digest_of_two_parts(const char *folder, tw_variable_options first, tw_variable_options second)
@@ -257,7 +258,7 @@ static void any_mode_goes_on_from_the_checkpoint_of_any_other(void **state)
     }
 }
 
-/* ---- shares -------------------------------------------------------------------------------------------------------- */
+/* ---- shares ------------------------------------------------------------------------------------------------------ */
 
 static tw_trainer *start_shares(int towers, int on, int global, const int *parts, tw_variable_options variables)
 {
@@ -370,7 +371,7 @@ static void a_resumed_run_keeps_its_shares_and_refuses_others(void **state)
     tw_trainer_destroy(first);
 }
 
-/* ---- placement ----------------------------------------------------------------------------------------------------- */
+/* ---- placement --------------------------------------------------------------------------------------------------- */
 
 /* The device number that each trainable variable of the tutorial's network is on. */
 static void assert_placed(tw_variable_placement placement, int on, int (*rule)(int i, int64_t elements, int64_t *loads,
@@ -446,7 +447,7 @@ static void least_loaded_knows_bytes_from_elements(void **state)
     }
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void odd_combinations_are_refused_naming_both_sides(void **state)
 {
@@ -539,7 +540,7 @@ static void impossible_shares_are_refused(void **state)
     }
 }
 
-/* ---- memory that runs out ------------------------------------------------------------------------------------------- */
+/* ---- memory that runs out ---------------------------------------------------------------------------------------- */
 
 static void running_out_of_memory_while_a_mode_is_set_up_is_an_error(void **state)
 {
@@ -564,7 +565,7 @@ static void running_out_of_memory_while_a_mode_is_set_up_is_an_error(void **stat
     }
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------ */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static void the_simplest_mode_is_chosen_unless_another_is_clearly_faster(void **state)
 {
@@ -616,7 +617,7 @@ static void modes_that_make_sense_are_measured(void **state)
     assert_true(tw_compare_updates(&options, 1, trials, &count, &error) != TW_OK);
 }
 
-/* ---- copies and getters -------------------------------------------------------------------------------------------- */
+/* ---- copies and getters ------------------------------------------------------------------------------------------ */
 
 static tw_variable *give_copies(void *user, tw_graph *g, tw_variable *variable)
 {

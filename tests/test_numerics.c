@@ -1,5 +1,5 @@
-/* test_numerics.c - the edges of docs/numerics.md: where TensorFlow's kernels differ among themselves, leave it open, or
- * are departed from. What is TensorFlow's on purpose is in tests/golden. */
+/* test_numerics.c - the edges of docs/numerics.md: where TensorFlow's kernels differ among themselves, leave it open,
+ * or are departed from. What is TensorFlow's on purpose is in tests/golden. */
 #include "op_testing.h"
 
 #include <float.h>
@@ -14,7 +14,8 @@ static tw_tensor *floats(tw_dtype dtype, int count, const float *values)
         if (dtype == TW_FLOAT32)
             ((float *)t->data)[i] = values[i];
         else
-            ((uint16_t *)t->data)[i] = dtype == TW_FLOAT16 ? tw_float_to_half(values[i]) : tw_float_to_bfloat16(values[i]);
+            ((uint16_t *)t->data)[i] =
+                dtype == TW_FLOAT16 ? tw_float_to_half(values[i]) : tw_float_to_bfloat16(values[i]);
     return t;
 }
 
@@ -28,7 +29,8 @@ static void expect(twt_op op, const double *expected)
         for (int64_t i = 0; i < op.outputs[0]->elements; i++) {
             double got = tw_tensor_value(op.outputs[0], i);
             if (isnan(expected[i]) ? !isnan(got) : got != expected[i])
-                fail_msg("%s (%s): element %lld is %.17g, expected %.17g", op.op, op.kernel, (long long)i, got, expected[i]);
+                fail_msg("%s (%s): element %lld is %.17g, expected %.17g", op.op, op.kernel, (long long)i, got,
+                         expected[i]);
         }
     }
     twt_op_release(&op);

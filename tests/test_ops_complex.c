@@ -196,7 +196,7 @@ static void a_complex_y_has_no_gradient_of_its_own(void **state)
     tw_graph_destroy(g);
 }
 
-/* ---- transforms of any length ------------------------------------------------------------------------------------- */
+/* ---- transforms of any length ------------------------------------------------------------------------------------ */
 
 /* Against the sum itself, in double, for lengths of all kinds: what comes back, too. */
 static void transforms_of_any_length_are_exact(void **state)
@@ -215,7 +215,8 @@ static void transforms_of_any_length_are_exact(void **state)
         for (int64_t j = 0; j < n; j++) {
             double re = 0, im = 0;
             for (int64_t k = 0; k < n; k++) {
-                double angle = -2 * 3.14159265358979323846 * (double)(j * k % n) / (double)n, c = cos(angle), s = sin(angle);
+                double angle = -2 * 3.14159265358979323846 * (double)(j * k % n) / (double)n, c = cos(angle),
+                       s = sin(angle);
                 re += x[2 * k] * c - x[2 * k + 1] * s;
                 im += x[2 * k] * s + x[2 * k + 1] * c;
             }
@@ -230,7 +231,7 @@ static void transforms_of_any_length_are_exact(void **state)
     }
 }
 
-/* ---- carried ------------------------------------------------------------------------------------------------------ */
+/* ---- carried ----------------------------------------------------------------------------------------------------- */
 
 static const tw_dtype carried[] = {TW_COMPLEX64, TW_COMPLEX128, TW_QINT8, TW_QUINT8, TW_QINT16, TW_QUINT16, TW_QINT32};
 enum { NUM_CARRIED = sizeof carried / sizeof *carried };

@@ -114,7 +114,8 @@ static void shapes_are_known_as_far_as_the_inputs_are(void **state)
     tw_output x = input(g, TW_SHAPE(-1, 24, 24, 3)), filter = input(g, TW_SHAPE(5, 5, 3, 64));
     tw_output y = tw_conv2d(g, x, filter, NULL);
     assert_shape(y, -1, 24, 24, 64);
-    assert_shape(tw_conv2d(g, x, filter, &(tw_conv2d_options){.stride = {2, 3}, .padding = TW_PADDING_VALID}), -1, 10, 7, 64);
+    assert_shape(tw_conv2d(g, x, filter, &(tw_conv2d_options){.stride = {2, 3}, .padding = TW_PADDING_VALID}), -1, 10,
+                 7, 64);
     assert_shape(tw_conv2d(g, x, filter,
                            &(tw_conv2d_options){.padding = TW_PADDING_EXPLICIT, .explicit_padding = {1, 2, 3, 4}}),
                  -1, 23, 27, 64);

@@ -443,7 +443,8 @@ static void a_wish_to_save_ends_no_command(void **state)
 {
     (void)state;
     assert_runs(0, RUN "--max-steps 1 --train-dir u1 && mkfifo u1/" PIPE);
-    assert_runs(0, "{ exec " PROGRAM " report u1 --output u1.html; } & exec 3> u1/" PIPE "; kill -USR1 $!; exec 3>&-; wait $!");
+    assert_runs(0, "{ exec " PROGRAM " report u1 --output u1.html; } & exec 3> u1/" PIPE
+                   "; kill -USR1 $!; exec 3>&-; wait $!");
 }
 
 int main(void)

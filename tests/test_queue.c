@@ -80,7 +80,8 @@ static tw_output ints(tw_graph *g, int count, const int32_t *values)
     return tw_constant_int32s(g, TW_SHAPE(count), values);
 }
 
-static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs, int count)
+static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
+                     int count)
 {
     return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, count), 0);
 }
@@ -399,7 +400,8 @@ static void expect_records(tw_graph *g, tw_output reader, const char *const *nam
         assert_ok(tw_session_run(f.s, NULL, 0, (tw_output[]){key, value}, 2, results, &error));
         const tw_string *k = tw_tensor_data(results[0]), *v = tw_tensor_data(results[1]);
         const char *name = strrchr(k->data, '/');
-        snprintf(text, sizeof text, "%s %.*s", strstr(name, "-") ? strrchr(name, '-') + 1 : name, (int)v->size, v->data);
+        snprintf(text, sizeof text, "%s %.*s", strstr(name, "-") ? strrchr(name, '-') + 1 : name, (int)v->size,
+                 v->data);
         assert_string_equal(text, expected[i]);
     }
     assert_run_fails(value, TW_OUT_OF_RANGE, "is closed and has insufficient elements");
@@ -687,7 +689,8 @@ static void a_staging_area_gives_what_was_put_there_in_order(void **state)
     (void)state;
     fixture f = begin();
     tw_dtype types[] = {TW_INT32};
-    tw_attr area[] = {tw_attr_types("dtypes", types, 1), tw_attr_string("shared_name", "area"), tw_attr_int("capacity", 3)};
+    tw_attr area[] = {tw_attr_types("dtypes", types, 1), tw_attr_string("shared_name", "area"),
+                      tw_attr_int("capacity", 3)};
     tw_output two = ints(f.g, 2, (int32_t[]){1, 2}), three = ints(f.g, 3, (int32_t[]){3, 4, 5});
     tw_output stage = add(f.g, "Stage", &two, 1, area, 3), other = add(f.g, "Stage", &three, 1, area, 3);
     tw_output take = add(f.g, "Unstage", NULL, 0, area, 3), size = add(f.g, "StageSize", NULL, 0, area, 3);

@@ -1,5 +1,5 @@
-/* test_queue_input.c - input through queues as the CIFAR-10 tutorial builds it: its distortions against TensorFlow's, and
- * what comes out at the end. label: threads */
+/* test_queue_input.c - input through queues as the CIFAR-10 tutorial builds it: its distortions against TensorFlow's,
+ * and what comes out at the end. label: threads */
 #include "testing.h"
 
 #include "golden/distort_ops.h"

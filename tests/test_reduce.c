@@ -72,8 +72,9 @@ static void build_towers(tw_graph *g, const reduction *r, tw_output *fed, tw_gra
         for (int i = 0; i < VARIABLES; i++) {
             char name[32];
             snprintf(name, sizeof name, "v%d_%d", r->everywhere ? t : 0, i);
-            variables[t][i] = t && !r->everywhere ? variables[0][i]
-                                                  : tw_get_variable(g, name, TW_FLOAT32, shapes[i], (tw_initializer){0});
+            variables[t][i] = t && !r->everywhere
+                                  ? variables[0][i]
+                                  : tw_get_variable(g, name, TW_FLOAT32, shapes[i], (tw_initializer){0});
             fed[t * VARIABLES + i] = tw_placeholder(g, TW_FLOAT32, shapes[i]);
             TW_DEVICE(g, r->gpus ? "/gpu:%d" : "/cpu:0", r->gpus ? t % r->gpus : 0)
                 gradients[t][i] = tw_square(g, fed[t * VARIABLES + i]); /* something that runs there */
@@ -356,7 +357,8 @@ static void buckets_meet_while_the_towers_still_compute_with_the_same_bits(void 
 {
     (void)state;
     static const int towers[] = {2, 4, 5};
-    static float one[MOST_TOWERS][LAYERS * LAYER], late[MOST_TOWERS][LAYERS * LAYER], early[MOST_TOWERS][LAYERS * LAYER];
+    static float one[MOST_TOWERS][LAYERS * LAYER], late[MOST_TOWERS][LAYERS * LAYER],
+        early[MOST_TOWERS][LAYERS * LAYER];
     for (int k = 0; k < 3; k++) {
         reduce_chains(towers[k], 1, LAYER * sizeof(float), one);
         reduce_chains(towers[k], towers[k], 1 << 20, late);
@@ -373,7 +375,8 @@ static void half_precision_halves_what_crosses_and_rounds_within_its_precision(v
     static const double precision[] = {1.0 / 1024, 1.0 / 128};
     for (int k = 0; k < SPECS; k++)
         for (int i = 0; i < 2; i++) {
-            reduction whole = {.towers = 4, .gpus = 4, .everywhere = true, .options.all_reduce = specs[k]}, half = whole;
+            reduction whole = {.towers = 4, .gpus = 4, .everywhere = true, .options.all_reduce = specs[k]},
+                      half = whole;
             half.options.wire = types[i];
             run_reduction(&whole);
             run_reduction(&half);

@@ -385,7 +385,8 @@ static void what_overflowed_is_named_with_its_tower(void **state)
     for (int i = 0; i < s.scale->count && !first; i++)
         if (!((bool *)tw_tensor_data(finite))[i])
             first = s.scale->names[i];
-    assert_string_equal(first, "the gradient of 'w' in tower 1"); /* the last of its variables: gradients run backwards */
+    assert_string_equal(first,
+                        "the gradient of 'w' in tower 1"); /* the last of its variables: gradients run backwards */
     assert_string_equal(s.scale->names[s.scale->count - 1], "the average of the gradients of 'v'");
     tw_tensor_release(finite);
     tw_tensor_release(values[0]);
@@ -571,7 +572,8 @@ static void an_automatic_scale_and_clipping_go_with_replicas_and_not_with_late_v
         assert_ok(tw_trainer_step(replicas.trainer, &b, &error));
         assert_memory_equal(&a.loss, &b.loss, sizeof a.loss);
     }
-    assert_int_equal(tw_trainer_loss_scale(server.trainer, NULL, NULL), tw_trainer_loss_scale(replicas.trainer, NULL, NULL));
+    assert_int_equal(tw_trainer_loss_scale(server.trainer, NULL, NULL),
+                     tw_trainer_loss_scale(replicas.trainer, NULL, NULL));
     close_trainer(&server);
     close_trainer(&replicas);
     update = (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .staged = true};
@@ -596,8 +598,9 @@ static void a_run_resumed_by_another_rule_is_refused_with_both(void **state)
     assert_ok(tw_trainer_save(first.trainer, folder, 5, &error));
     close_trainer(&first);
     assert_int_equal(open_trainer(&second, "mnist", 0, 0, 1, NULL, 0, folder, &error), TW_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.message, "Then: Adam (beta 0.9 and 0.999, epsilon 1e-08); averaged gradients clipped to a "
-                                          "norm of 0.5. Now: Adam"));
+    assert_non_null(strstr(error.message,
+                           "Then: Adam (beta 0.9 and 0.999, epsilon 1e-08); averaged gradients clipped to a "
+                           "norm of 0.5. Now: Adam"));
     close_trainer(&second);
     assert_ok(open_trainer(&second, "mnist", 0, 0, 1, &clipped, 0, folder, &error));
     close_trainer(&second);

@@ -1,5 +1,5 @@
-/* test_saver_ops.c - the nodes of TensorFlow 1's Saver save and restore, in a graph and with a checkpoint that TensorFlow
- * wrote (golden/make_saver.py); what Tower does not know in that graph is in nobody's way. */
+/* test_saver_ops.c - the nodes of TensorFlow 1's Saver save and restore, in a graph and with a checkpoint that
+ * TensorFlow wrote (golden/make_saver.py); what Tower does not know in that graph is in nobody's way. */
 #include "testing.h"
 
 #include <tower/io.h>

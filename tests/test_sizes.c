@@ -1,5 +1,5 @@
-/* Programs that were compiled with the headers of yesterday, and with those of tomorrow: what they know of a struct lies at
- * the end of a page behind which nothing can be read or written. */
+/* Programs that were compiled with the headers of yesterday, and with those of tomorrow: what they know of a struct
+ * lies at the end of a page behind which nothing can be read or written. */
 #define _GNU_SOURCE
 #include "testing.h"
 
@@ -61,8 +61,8 @@ static void a_program_of_an_older_header_works(void **state)
     tw_graph *g = tw_graph_create();
     old_conv2d_options *window = at_the_edge(sizeof *window);
     *window = (old_conv2d_options){sizeof *window, {2}};
-    tw_output y = tw_conv2d(g, tw_ones(g, TW_FLOAT32, TW_SHAPE(1, 4, 4, 1)), tw_ones(g, TW_FLOAT32, TW_SHAPE(1, 1, 1, 1)),
-                            (const tw_conv2d_options *)window);
+    tw_output y = tw_conv2d(g, tw_ones(g, TW_FLOAT32, TW_SHAPE(1, 4, 4, 1)),
+                            tw_ones(g, TW_FLOAT32, TW_SHAPE(1, 1, 1, 1)), (const tw_conv2d_options *)window);
     assert_true(tw_shape_equal(tw_output_shape(y), TW_SHAPE(1, 2, 2, 1)));
 
     old_session_options *options = at_the_edge(sizeof *options);

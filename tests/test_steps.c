@@ -108,7 +108,8 @@ static void a_step_that_fails_ends_the_row_and_is_counted(void **state)
     assert_ok(tw_session_set_source(s, "batches", fill, &left, &error));
     assert_ok(tw_session_run_steps(s, 3, NULL, 0, &y, 1, &result, &done, &error));
     assert_true(done == 3 && tw_tensor_value(result, 0) == -3);
-    assert_fails(tw_session_run_steps(s, 4, NULL, 0, &y, 1, &result, &done, &error), TW_OUT_OF_RANGE, "no batch is left");
+    assert_fails(tw_session_run_steps(s, 4, NULL, 0, &y, 1, &result, &done, &error), TW_OUT_OF_RANGE,
+                 "no batch is left");
     assert_int_equal(done, 2);
     assert_true(tw_tensor_value(result, 0) == -3);
     tw_tensor_release(result);
@@ -134,8 +135,8 @@ static void what_is_fed_is_there_in_every_step(void **state)
     assert_ok(tw_session_run_steps(s, 4, &feed, 1, &(tw_output){added.node, -1}, 1, NULL, NULL, &error));
     assert_ok(tw_session_get_variable(s, sum, &result, &error));
     assert_true(fabs(tw_tensor_value(result, 0) - 20) < 1e-4);
-    assert_fails(tw_session_run_steps(s, -1, &feed, 1, &(tw_output){added.node, -1}, 1, NULL, NULL, &error), TW_INVALID_ARGUMENT,
-                 "-1 steps: expected at least 1");
+    assert_fails(tw_session_run_steps(s, -1, &feed, 1, &(tw_output){added.node, -1}, 1, NULL, NULL, &error),
+                 TW_INVALID_ARGUMENT, "-1 steps: expected at least 1");
     tw_tensor_release(result);
     tw_tensor_release(five);
     tw_session_destroy(s);

@@ -97,7 +97,8 @@ static void training_by_references_gives_tensorflows_losses(void **state)
     static const struct {
         const char *name;
         const float *golden;
-    } cases[] = {{"sgd", golden_sgd}, {"momentum", golden_momentum}, {"adam", golden_adam}, {"rmsprop", golden_rmsprop}};
+    } cases[] = {
+        {"sgd", golden_sgd}, {"momentum", golden_momentum}, {"adam", golden_adam}, {"rmsprop", golden_rmsprop}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int plain = 0; plain < 2; plain++) {
             tw_error error = {0};
@@ -300,7 +301,8 @@ static void what_is_written_must_be_a_variable(void **state)
     tw_graph *g = tw_graph_create();
     tw_output inputs[] = {tw_scalar(g, 1), tw_scalar(g, 2)};
     assert_null(tw_add_node(g, "Assign", NULL, inputs, 2, NULL, 0));
-    assert_message(tw_graph_message(g), "Assign 'Assign': input 0 ('ref') is to be written, and 'Const' is not a variable");
+    assert_message(tw_graph_message(g),
+                   "Assign 'Assign': input 0 ('ref') is to be written, and 'Const' is not a variable");
     tw_graph_destroy(g);
 }
 
@@ -380,7 +382,8 @@ static void queues_and_variables_of_before_2017_are_those_of_today(void **state)
     assert_true(tw_tensor_value(result, 0) == 1 && tw_tensor_value(result, 1) == 2);
     assert_int_equal(fetch_integer(s, output_of(g, "size")), 1);
     run_node(s, output_of(g, "close"));
-    assert_fails(tw_session_run(s, NULL, 0, &two, 1, &result, &error), TW_OUT_OF_RANGE, "(requested 2, current size 1)");
+    assert_fails(tw_session_run(s, NULL, 0, &two, 1, &result, &error), TW_OUT_OF_RANGE,
+                 "(requested 2, current size 1)");
     assert_int_equal(fetch_integer(s, output_of(g, "five")), 5);
     tw_tensor_release(result);
     tw_session_destroy(s);

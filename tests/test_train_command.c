@@ -221,7 +221,8 @@ static void signal_finishes_the_step_saves_and_leaves(void **state)
 static void residual_networks_are_trained_with_the_same_options(void **state)
 {
     (void)state;
-    assert_runs(0, "$T train resnet20 --data-set synthetic --batch-size 2 --max-steps 2 --log-every 1 --virtual-gpus 2");
+    assert_runs(0,
+                "$T train resnet20 --data-set synthetic --batch-size 2 --max-steps 2 --log-every 1 --virtual-gpus 2");
     assert_prints("the residual network of 20 layers for CIFAR-10 (269,787 parameters)");
     assert_prints("step 1, loss = ");
     assert_runs(0, "$T eval resnet20 --data-set synthetic");
@@ -489,11 +490,13 @@ static void compat_prints_the_last_towers_loss_and_the_tutorials_line(void **sta
     assert_runs(0, SMALL_RUN " --compat tutorial --max-steps 2 --virtual-gpus 2 --train-dir compat1 --resume");
     check_line(1, true);
     assert_prints("saved as compat1/model.ckpt-1\n");
-    assert_runs(0, SMALL_RUN " --compat tutorial-prefetch --max-steps 1 --virtual-gpus 2 --train-dir compat2 --format json");
+    assert_runs(0, SMALL_RUN
+                " --compat tutorial-prefetch --max-steps 1 --virtual-gpus 2 --train-dir compat2 --format json");
     assert_prints("\"loss\":4.");
     assert_runs(0, SMALL_RUN " --max-steps 1 --virtual-gpus 2 --train-dir compat3");
     assert_prints(" sec/step)\n");
-    assert_runs(0, ESTIMATOR "--compat estimator --job-dir compat4 --num-layers 8 --train-batch-size 4 --train-steps 1");
+    assert_runs(0,
+                ESTIMATOR "--compat estimator --job-dir compat4 --num-layers 8 --train-batch-size 4 --train-steps 1");
     assert_prints("rate           0.1, times 0.1 from step 922500 (epoch ");
     assert_runs(2, ESTIMATOR "--compat estimator --job-dir compat5 --num-layers 8 --train-batch-size 10 --num-gpus 3 "
                              "--virtual-gpus 3 --train-steps 1");
@@ -570,12 +573,14 @@ static void a_rule_departs_from_the_models_recipe(void **state)
                   "gradients clipped to a norm of 1; loss scaled automatically, from 32768, doubled after 1000 good steps");
     assert_runs(2, SMALL_RUN " --max-steps 3 --train-dir rule1 --resume --optimizer adam");
     assert_prints("was made with another rule. Then: Adam");
-    assert_runs(0, SMALL_RUN " --max-steps 3 --train-dir rule1 --resume --optimizer adamw --clip-norm 1 --loss-scale auto "
-                             "--learning-rate 0.01");
+    assert_runs(0,
+                SMALL_RUN " --max-steps 3 --train-dir rule1 --resume --optimizer adamw --clip-norm 1 --loss-scale auto "
+                          "--learning-rate 0.01");
     assert_prints("tower train: this run goes on with learning rate 0.01 instead of 0.001\n");
     assert_prints("rate           0.01, along a cosine to 0 at step ");
-    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir rule2 --rate-steps '0.1;82;0.01;123;0.001' --optimizer rmsprop "
-                             "--beta1 0 --dtype float16 --loss-scale 128 --weight-decay-of weights");
+    assert_runs(0,
+                SMALL_RUN " --max-steps 1 --train-dir rule2 --rate-steps '0.1;82;0.01;123;0.001' --optimizer rmsprop "
+                          "--beta1 0 --dtype float16 --loss-scale 128 --weight-decay-of weights");
     assert_prints("rate           0.1, 0.01 from step ");
     assert_prints("RMSProp (decay 0.9, momentum 0, epsilon 1)");
     assert_prints("loss scaled by 128");

@@ -6,7 +6,7 @@
 #include <tower/explain.h>
 #include <tower/models.h>
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 /* A small run: random images, the real network, few examples a tower. */
 typedef struct run {
@@ -34,7 +34,8 @@ static run start_as(tw_trainer_options options, int gpus)
 
 static run start_fed(tw_trainer_input input, int batch, int towers, int gpus, const char *resume_from)
 {
-    return start_as((tw_trainer_options){.towers = towers, .batch = batch, .input = input, .resume_from = resume_from}, gpus);
+    return start_as((tw_trainer_options){.towers = towers, .batch = batch, .input = input, .resume_from = resume_from},
+                    gpus);
 }
 
 static run start_with(int batch, int towers, int gpus, const char *resume_from)
@@ -92,7 +93,7 @@ static void assert_equal_checkpoints(run *a, run *b)
     free(bytes_b);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void the_tutorials_network_has_its_1068298_parameters(void **state)
 {
@@ -102,8 +103,8 @@ static void the_tutorials_network_has_its_1068298_parameters(void **state)
     finish(&r);
 }
 
-/* ln 10 for the guess, and the decay of two matrices of truncated normals: 4.6756; fresh logits are near zero, so that 32
- * examples stray by hundredths. */
+/* ln 10 for the guess, and the decay of two matrices of truncated normals: 4.6756; fresh logits are near zero, so that
+ * 32 examples stray by hundredths. */
 static void the_first_loss_is_the_closed_forms(void **state)
 {
     (void)state;
@@ -546,7 +547,8 @@ static void batches_made_on_devices_train_to_the_same_bits(void **state)
     (void)state;
     static const char *const models[] = {"cifar10", "resnet20", "mnist"};
     for (int i = 0; i < 3; i++) {
-        run host = start_on(TW_INPUT_ON_HOST, models[i], 2, NULL), device = start_on(TW_INPUT_ON_DEVICE, models[i], 2, NULL);
+        run host = start_on(TW_INPUT_ON_HOST, models[i], 2, NULL),
+            device = start_on(TW_INPUT_ON_DEVICE, models[i], 2, NULL);
         assert_int_equal(tw_trainer_input_place(host.trainer), TW_INPUT_ON_HOST);
         assert_int_equal(tw_trainer_input_place(device.trainer), TW_INPUT_ON_DEVICE);
         for (int k = 0; k < 2; k++) {
@@ -565,12 +567,14 @@ static void batches_made_on_devices_go_on_where_a_run_stopped(void **state)
     (void)state;
     const char *folder = scratch_folder();
     tw_error error = {0};
-    run whole = start_on(TW_INPUT_ON_DEVICE, "cifar10", 3, NULL), part = start_on(TW_INPUT_ON_DEVICE, "cifar10", 2, NULL);
+    run whole = start_on(TW_INPUT_ON_DEVICE, "cifar10", 3, NULL),
+        part = start_on(TW_INPUT_ON_DEVICE, "cifar10", 2, NULL);
     step(&whole, 4);
     step(&part, 2);
     assert_ok(tw_trainer_save(part.trainer, folder, 1, &error));
     finish(&part);
-    run host = start_on(TW_INPUT_ON_HOST, "cifar10", 1, folder), device = start_on(TW_INPUT_ON_DEVICE, "cifar10", 1, folder);
+    run host = start_on(TW_INPUT_ON_HOST, "cifar10", 1, folder),
+        device = start_on(TW_INPUT_ON_DEVICE, "cifar10", 1, folder);
     remove_scratch(folder);
     step(&host, 2);
     step(&device, 2);
@@ -656,7 +660,8 @@ static void what_devices_cannot_make_is_refused(void **state)
         tw_trainer_options asked = options;
         asked.input = i == 0 ? TW_INPUT_QUEUES : TW_INPUT_PIPELINE;
         asked.updates = i == 1 ? TW_UPDATES_ASYNCHRONOUS : 0;
-        assert_fails(tw_trainer_create(&asked, &other, &error), TW_INVALID_ARGUMENT, "devices make batches of one stream");
+        assert_fails(tw_trainer_create(&asked, &other, &error), TW_INVALID_ARGUMENT,
+                     "devices make batches of one stream");
     }
     options.model = tw_model_find("mnist");
     assert_fails(tw_trainer_create(&options, &other, &error), TW_INVALID_ARGUMENT,

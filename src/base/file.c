@@ -378,7 +378,8 @@ bool twi_is_beside(const char *name)
 {
     const char *dot = strrchr(name, '.');
     size_t start = strlen(TWI_BESIDE);
-    return dot && strncmp(dot, TWI_BESIDE, start) == 0 && dot[start] && !dot[start + strspn(dot + start, "0123456789abcdef-")];
+    return dot && strncmp(dot, TWI_BESIDE, start) == 0 && dot[start] &&
+           !dot[start + strspn(dot + start, "0123456789abcdef-")];
 }
 
 tw_status twi_rename(const char *from, const char *to, tw_error *error)

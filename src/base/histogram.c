@@ -51,7 +51,8 @@ static inline int bucket_of(const twi_histogram *h, double value)
     double size = fabs(value);
     int64_t cell = (int64_t)(bits_of(size) >> 48) - FIRST_CELL;
     cell = cell < 0 ? 0 : cell;
-    int below = h->cells[cell < TWI_HISTOGRAM_CELLS ? cell : TWI_HISTOGRAM_CELLS - 1]; /* all: no limit is in the last */
+    int below =
+        h->cells[cell < TWI_HISTOGRAM_CELLS ? cell : TWI_HISTOGRAM_CELLS - 1]; /* all: no limit is in the last */
     int up = ZERO + 1 + below + (below < LIMITS && limits[below + 1] <= size);
     int down = ZERO - below - (limits[below + 1] < size) + (limits[below] >= size); /* a limit is of the other side */
     return value >= 0 ? up : down;

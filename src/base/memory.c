@@ -79,8 +79,8 @@ char *twi_strdup(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-/* The first touch of a large block costs more than anything done to it later, unless its pages are huge. This is advice,
- * for the whole pages inside a block of the C library's; nothing depends on it. */
+/* The first touch of a large block costs more than anything done to it later, unless its pages are huge. This is
+ * advice, for the whole pages inside a block of the C library's; nothing depends on it. */
 static void prefer_huge_pages(void *block, size_t bytes)
 {
     uintptr_t start = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);

@@ -218,8 +218,9 @@ static bool choose_average(settings *s, int devices, tw_average_options *average
     if (s->hierarchical && devices < 2)
         return complain("bench", "--hierarchical_copy requires --num_gpus to be greater than 1");
     if (s->hierarchical && s->topology)
-        return complain("bench", "--network_topology=gcp_v100 is not supported because its pairs of GPUs follow the wires "
-                                 "of one machine; dgx1 cuts any number of devices in halves");
+        return complain("bench",
+                        "--network_topology=gcp_v100 is not supported because its pairs of GPUs follow the wires "
+                        "of one machine; dgx1 cuts any number of devices in halves");
     if (s->hierarchical && !average->all_reduce)
         average->all_reduce = "hierarchical";
     return true;

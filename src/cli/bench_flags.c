@@ -1,5 +1,5 @@
-/* bench_flags.c - the flags of tf_cnn_benchmarks that `tower bench` does not have, and the reason it gives. What it does
- * have stands in bench.c; a test holds that no flag is in neither. */
+/* bench_flags.c - the flags of tf_cnn_benchmarks that `tower bench` does not have, and the reason it gives. What it
+ * does have stands in bench.c; a test holds that no flag is in neither. */
 #include "bench.h"
 #include "cluster.h"
 
@@ -74,7 +74,8 @@ const refusal bench_refusals[] = {
     {"rewriter-config", no_compiler},
     {"trt-mode", no_compiler},
     {"trt-max-workspace-size-bytes", no_compiler},
-    {"debugger", "there is no TensorFlow debugger; tower train --trace and --log-device-placement show what runs where"},
+    {"debugger",
+     "there is no TensorFlow debugger; tower train --trace and --log-device-placement show what runs where"},
     {"use-python32-barrier", "there is no Python"},
     {"sync-on-finish", "all tasks end together"},
     {"tfprof-file", "--trace_file shows each kernel, --waterfall where the time went"},

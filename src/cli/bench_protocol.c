@@ -39,7 +39,8 @@ static void print_info(const bench *b, const workload *w)
     printf("Optimizer:   %s\n", b->optimizer);
     printf("Variables:   %s\n", b->mode.name);
     if (b->mode.variables.update == TW_UPDATE_REPLICATED)
-        printf("AllReduce:   %s\n", b->workload.trainer.average.all_reduce ? b->workload.trainer.average.all_reduce : "None");
+        printf("AllReduce:   %s\n",
+               b->workload.trainer.average.all_reduce ? b->workload.trainer.average.all_reduce : "None");
     if (b->mode.variables.staged)
         printf("Staged vars: True\n");
     printf("==========\n");

@@ -56,7 +56,8 @@ static bool read_piecewise(const char *text, tw_rule *rule)
             return complain("bench", "--piecewise_learning_rate_schedule: at most %d rates", TW_MOST_RATES);
         numbers[count] = strtod(at, &end);
         if (end == at || (*end && *end != ';') || !(numbers[count] >= 0))
-            return complain("bench", "--piecewise_learning_rate_schedule: expected numbers with ';' between them, found '%s'",
+            return complain("bench",
+                            "--piecewise_learning_rate_schedule: expected numbers with ';' between them, found '%s'",
                             text);
         count++;
         at = end;
@@ -72,8 +73,8 @@ static bool read_piecewise(const char *text, tw_rule *rule)
         rule->rates[i] = (float)numbers[2 * i];
         rule->at[i] = i ? numbers[2 * i - 1] : 0;
         if (i && rule->at[i] <= rule->at[i - 1])
-            return complain("bench", "--piecewise_learning_rate_schedule: epochs rise, but %g comes after %g", rule->at[i],
-                            rule->at[i - 1]);
+            return complain("bench", "--piecewise_learning_rate_schedule: epochs rise, but %g comes after %g",
+                            rule->at[i], rule->at[i - 1]);
     }
     return true;
 }
@@ -82,8 +83,9 @@ static bool read_schedule(const bench_rule *b, tw_rule *rule)
 {
     bool decays = !isnan(b->epochs_per_decay) || !isnan(b->decay_factor);
     if (b->piecewise && (decays || !isnan(b->learning_rate) || !isnan(b->minimum_rate)))
-        return complain("bench", "--piecewise_learning_rate_schedule says all about the rate: leave --init_learning_rate, "
-                                 "--num_epochs_per_decay, --learning_rate_decay_factor and --minimum_learning_rate out");
+        return complain("bench",
+                        "--piecewise_learning_rate_schedule says all about the rate: leave --init_learning_rate, "
+                        "--num_epochs_per_decay, --learning_rate_decay_factor and --minimum_learning_rate out");
     if (decays && (isnan(b->epochs_per_decay) || isnan(b->decay_factor) || isnan(b->learning_rate)))
         return complain("bench", "--init_learning_rate, --num_epochs_per_decay and --learning_rate_decay_factor belong "
                                  "together");

@@ -29,8 +29,9 @@ bool cluster_check(const char *command, const cluster *c, const tw_devices *devi
     int tasks = tw_devices_tasks(devices), task = tw_devices_task(devices);
     int servers = count_hosts(c->ps_hosts), workers = count_hosts(c->worker_hosts);
     if (workers && workers + servers != tasks)
-        return complain(command, "--worker-hosts and --ps-hosts name %d task%s, and %d %s started: 'tower launch --tasks "
-                                 "%d' or 'mpirun -n %d' before the command starts as many",
+        return complain(command,
+                        "--worker-hosts and --ps-hosts name %d task%s, and %d %s started: 'tower launch --tasks "
+                        "%d' or 'mpirun -n %d' before the command starts as many",
                         workers + servers, workers + servers == 1 ? "" : "s", tasks, tasks == 1 ? "was" : "were",
                         workers + servers, workers + servers);
     int first = tasks - servers, job = task < first ? WORKER : PS;

@@ -12,7 +12,7 @@
 
 enum { LONGEST_NAME = 512, LONGEST_MESSAGE = 512 };
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static bool find_in_signature(const names *n, const char *text, tw_output *output)
 {
@@ -68,7 +68,7 @@ bool next_name(const char **list, char *name, size_t size)
     return true;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static char *read_file(const char *path, size_t *size)
 {
@@ -247,7 +247,8 @@ bool feeds_parse(const names *n, const texts *given, tw_feed *feeds, int *count,
             feeds[*count].tensor = NULL;
             bool good = parse_feed(n, text, &feeds[*count]);
             for (int k = 0; good && k < *count; k++)
-                if (feeds[k].output.node == feeds[*count].output.node && feeds[k].output.index == feeds[*count].output.index)
+                if (feeds[k].output.node == feeds[*count].output.node &&
+                    feeds[k].output.index == feeds[*count].output.index)
                     good = complain(n->command, "--feed: '%s' is fed twice", text);
             free(text);
             ++*count;

@@ -371,8 +371,8 @@ static const option *find_option(const char *command, const option *table, const
 }
 
 /* A flag of another program that stands for a value of this row: on gives that, off the default. */
-static bool parse_stand_in(const char *command, const option *row, const char *word, const char *stands_for, bool negated,
-                           void *settings)
+static bool parse_stand_in(const char *command, const option *row, const char *word, const char *stands_for,
+                           bool negated, void *settings)
 {
     const char *equals = strchr(word, '=');
     bool on = true;

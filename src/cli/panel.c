@@ -267,7 +267,8 @@ static void draw_time(const panel *p, picture *out, double now)
         picture_text(out, STYLE_PLAIN, "  epoch %.2f",
                      (double)p->done * (double)p->job.examples / (double)p->job.data_examples);
     if (steps > 0)
-        picture_text(out, STYLE_PLAIN, steps > 10 ? "  %s examples/s, %.3g ms a step" : "  %s examples/s, %.0f ms a step",
+        picture_text(out, STYLE_PLAIN,
+                     steps > 10 ? "  %s examples/s, %.3g ms a step" : "  %s examples/s, %.0f ms a step",
                      grouped((int64_t)(steps * (double)p->job.examples + 0.5), speed, sizeof speed), 1000 / steps);
     picture_end_line(out);
 }

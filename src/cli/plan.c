@@ -120,8 +120,9 @@ static void print_largest(const tw_device_memory *device, int64_t top)
         if (device->items[i].name)
             sorted[count++] = &device->items[i];
     if (count && top > 0)
-        printf("\n%s, the largest%s%s%s:\n", local(device->device), device->fullest ? " when it is fullest, while '" : "",
-               device->fullest ? device->fullest : "", device->fullest ? "' runs" : "");
+        printf("\n%s, the largest%s%s%s:\n", local(device->device),
+               device->fullest ? " when it is fullest, while '" : "", device->fullest ? device->fullest : "",
+               device->fullest ? "' runs" : "");
     qsort(sorted, (size_t)count, sizeof *sorted, by_size);
     for (int i = 0; i < count && i < top; i++)
         printf("  %13" PRId64 "  %-9s  %s (%s)\n", sorted[i]->bytes, use_of_one[sorted[i]->use], sorted[i]->name,
@@ -159,8 +160,8 @@ static void print_text(const settings *s, const tw_devices *devices, const tw_tr
     int towers = tw_trainer_towers(trainer), batch = tw_trainer_batch(trainer);
     printf("%s: %d tower%s of %s%d examples; a step runs %d kernels and %d copies between devices, %s\n\n",
            tw_model_at(s->train.job.model)->name, towers, towers == 1 ? "" : "s",
-           tw_trainer_examples(trainer) == (int64_t)towers * batch ? "" : "at most ", batch, info->kernels, info->copies,
-           bytes_text((double)info->copied_bytes, moved, sizeof moved));
+           tw_trainer_examples(trainer) == (int64_t)towers * batch ? "" : "at most ", batch, info->kernels,
+           info->copies, bytes_text((double)info->copied_bytes, moved, sizeof moved));
     job_print_cards(devices, "");
     int width = name_width(memory);
     printf("%-*s", width, "bytes");

@@ -41,8 +41,8 @@ static void draw_bar(progress *p, int64_t done, int64_t total, double now)
         int64_t rest = (int64_t)((double)(total - done) / rate) + 1;
         snprintf(left, sizeof left, ", %lld:%02lld left", (long long)(rest / 60), (long long)(rest % 60));
     }
-    snprintf(right, sizeof right, "%3.0f%% of %s, %s/s%s", 100 * fraction, amount_text(p, (double)total, all, sizeof all),
-             amount_text(p, rate, rate_text, sizeof rate_text), left);
+    snprintf(right, sizeof right, "%3.0f%% of %s, %s/s%s", 100 * fraction,
+             amount_text(p, (double)total, all, sizeof all), amount_text(p, rate, rate_text, sizeof rate_text), left);
     int room = terminal_of(p->file).columns - (int)strlen(p->what) - (int)strlen(right) - 5;
     fprintf(p->file, "\r%s ", p->what);
     if (room >= 10) {

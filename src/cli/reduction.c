@@ -19,10 +19,12 @@ bool reduction_read(const char *command, const reduction *given, tw_average_opti
     if (given->spec && tw_all_reduce_check(given->spec, &error) != TW_OK)
         return complain(command, "%s", error.message);
     if (given->bucket_bytes > 0 && (given->packs || given->small_bytes))
-        return complain(command, "--gradient-bucket-bytes, --gradient-repacking and --agg-small-grads-max-bytes join gradients "
-                                 "each in its way; give one of them");
+        return complain(command,
+                        "--gradient-bucket-bytes, --gradient-repacking and --agg-small-grads-max-bytes join gradients "
+                        "each in its way; give one of them");
     if (given->packs && given->small_bytes)
-        return complain(command, "--gradient-repacking joins all gradients and --agg-small-grads-max-bytes the small ones; "
-                                 "give one of them");
+        return complain(command,
+                        "--gradient-repacking joins all gradients and --agg-small-grads-max-bytes the small ones; "
+                        "give one of them");
     return true;
 }

@@ -96,8 +96,8 @@ static bool read_loss_scale(const char *command, const rule *r, tw_rule *to)
     char *end;
     to->loss_scale = strtof(r->loss_scale, &end);
     if (end == r->loss_scale || *end || !(to->loss_scale >= 1 && to->loss_scale <= 1 << 24))
-        return complain(command, "--loss-scale: expected auto or a number from 1 to %d, such as 128, found '%s'", 1 << 24,
-                        r->loss_scale);
+        return complain(command, "--loss-scale: expected auto or a number from 1 to %d, such as 128, found '%s'",
+                        1 << 24, r->loss_scale);
     return true;
 }
 

@@ -34,7 +34,7 @@ typedef struct tally {
     const tw_node *first;
 } tally;
 
-/* ---- counting ------------------------------------------------------------------------------------------------------ */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 /* The op that the file says, of nodes that cannot be built, too. */
 static const char *op_of(const tw_node *node)
@@ -102,7 +102,7 @@ static int64_t bytes_of(const tw_variable *variable)
     return tw_shape_elements(variable->shape) * (int64_t)tw_dtype_size(variable->dtype);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void print_more(const view *v, int count)
 {
@@ -189,7 +189,7 @@ static void print_text(const view *v)
         print_nodes(v);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void write_shape(json *out, tw_shape shape)
 {
@@ -315,7 +315,7 @@ static void print_json(const view *v)
     json_end(&out);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int show(const void *given)
 {

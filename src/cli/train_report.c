@@ -70,7 +70,8 @@ static void print_towers(const tw_trainer *trainer, const tw_devices *devices)
                     used += snprintf(list + used, sizeof list - (size_t)used, used < 28 ? ", %d" : ", ...", i);
             }
         job_card_text(devices, device, card, sizeof card);
-        printf("  tower%s %-*s %s%s%s\n", count > 1 ? "s" : "", count > 1 ? 7 : 8, list, device, *card ? "  " : "", card);
+        printf("  tower%s %-*s %s%s%s\n", count > 1 ? "s" : "", count > 1 ? 7 : 8, list, device, *card ? "  " : "",
+               card);
     }
 }
 
@@ -142,7 +143,8 @@ static void start_text(const train_report *r)
     else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_UPDATE_INDEPENDENT)
         print_entry("reduction", "none: %s", towers == 1 ? "there is one tower" : "towers are independent");
     else
-        print_entry("reduction", "mean of the towers' gradients: %s%s", r->reduction, why_it_is_that(r->reduction, r->reads_files));
+        print_entry("reduction", "mean of the towers' gradients: %s%s", r->reduction,
+                    why_it_is_that(r->reduction, r->reads_files));
     print_rule(r);
     print_entry("seed", "%" PRId64, tw_trainer_seed(r->trainer));
     char kept[64] = "all kept";
@@ -175,7 +177,8 @@ static void start_json(const train_report *r)
     json_integer(&out, "batch_size", tw_trainer_batch(r->trainer));
     json_integer(&out, "global_batch_size", r->examples);
     report_update(r->trainer, &out);
-    bool meet = !is_asynchronous(r) && tw_trainer_towers(r->trainer) > 1 && tw_trainer_variables(r->trainer).update != TW_UPDATE_INDEPENDENT;
+    bool meet = !is_asynchronous(r) && tw_trainer_towers(r->trainer) > 1 &&
+                tw_trainer_variables(r->trainer).update != TW_UPDATE_INDEPENDENT;
     json_text(&out, "reduction", meet ? r->reduction : "none");
     json_text(&out, "updates", r->updates);
     json_text(&out, "rate", tw_trainer_rate_text(r->trainer, text, sizeof text));
@@ -546,7 +549,8 @@ void report_end(train_report *r, int64_t steps, int signal)
     if (is_asynchronous(r) && steps)
         staleness_print(r->trainer);
     if (skipped)
-        printf("%" PRId64 " of them left out because gradients overflowed, the last time %s; the loss scale is %g now\n",
+        printf("%" PRId64
+               " of them left out because gradients overflowed, the last time %s; the loss scale is %g now\n",
                skipped, where, scale);
     print_next(r, done);
 }

@@ -110,8 +110,8 @@ static bool choose_learning_rate(const char *command, const train_settings *s, f
     *rate = s->learning_rate ? strtof(s->learning_rate, &end) : 0;
     if (!s->learning_rate || (end != s->learning_rate && !*end && *rate > 0 && *rate <= MOST_RATE))
         return true;
-    return complain(command, "--learning-rate: expected a number above 0 and at most %d, such as 0.1, found '%s'", MOST_RATE,
-                    s->learning_rate);
+    return complain(command, "--learning-rate: expected a number above 0 and at most %d, such as 0.1, found '%s'",
+                    MOST_RATE, s->learning_rate);
 }
 
 /* The library passes over names it does not know, so that older and newer ones agree; here they are slips of the pen.

@@ -25,7 +25,8 @@ static void print_text(void)
         printf("  %-12s %-10s %s\n", part.name, part.version[0] ? part.version : "left out", part.purpose);
     }
     const char *why, *nccl = tw_devices_nccl(&why);
-    printf("  %-12s %-10s reductions between GPUs%s%s\n", "NCCL", nccl ? nccl : "none", nccl ? "" : ": ", nccl ? "" : why);
+    printf("  %-12s %-10s reductions between GPUs%s%s\n", "NCCL", nccl ? nccl : "none", nccl ? "" : ": ",
+           nccl ? "" : why);
     printf("  %-12s %-10s this program was built with it\n", "compiler", __VERSION__);
     if (SANITIZER)
         printf("  %-12s %-10s slow, finds errors\n", "sanitizer", SANITIZER);

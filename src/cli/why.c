@@ -353,8 +353,8 @@ static const tw_node **list_read(const tw_graph *graph, size_t *count)
     return read;
 }
 
-/* Plans all that nobody reads, which is what a graph is for: together, or what has no plan left out. Placeholders are fed,
- * `batch` in place of sizes that are not known. What is not planned is explained by its placement alone. */
+/* Plans all that nobody reads, which is what a graph is for: together, or what has no plan left out. Placeholders are
+ * fed, `batch` in place of sizes that are not known. What is not planned is explained by its placement alone. */
 static void plan_ends(tw_session *session, int64_t batch)
 {
     tw_graph *graph = tw_session_graph(session);

@@ -122,8 +122,8 @@ static tw_status open_forward(workload *w, tw_error *error)
 
 static tw_status run_forward(workload *w, int64_t steps, workload_result *result, tw_error *error)
 {
-    tw_status status = tw_session_run_steps(w->session, steps, NULL, 0, w->fetches, w->towers * w->each, w->results, NULL,
-                                            error);
+    tw_status status =
+        tw_session_run_steps(w->session, steps, NULL, 0, w->fetches, w->towers * w->each, w->results, NULL, error);
     float means[3] = {0};
     for (int i = 0; i < w->towers * w->each && status == TW_OK; i++)
         means[i % w->each] += (float)tw_tensor_value(w->results[i], 0) / (float)w->towers;
@@ -188,7 +188,8 @@ int64_t workload_examples(const workload *w)
 
 const char *workload_device(const workload *w, int tower)
 {
-    return w->trainer ? tw_trainer_tower_device(w->trainer, tower) : tw_session_device(w->session, w->fetches[tower * w->each].node);
+    return w->trainer ? tw_trainer_tower_device(w->trainer, tower)
+                      : tw_session_device(w->session, w->fetches[tower * w->each].node);
 }
 
 tw_session *workload_session(workload *w)

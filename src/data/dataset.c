@@ -171,8 +171,9 @@ static tw_status convert_to_rgb32(tw_dataset **dataset, tw_error *error)
 static tw_status hold_back(tw_dataset *d, int64_t count, bool keep, tw_error *error)
 {
     if (count < 0 || count >= d->count || (keep && count == 0))
-        return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s': expected 1 to %lld examples to hold back, found %lld",
-                        d->name, (long long)d->count - 1, (long long)count);
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "data set '%s': expected 1 to %lld examples to hold back, found %lld", d->name,
+                        (long long)d->count - 1, (long long)count);
     if (keep) {
         size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
         memmove(d->images, d->images + (size_t)(d->count - count) * image_bytes, (size_t)count * image_bytes);
@@ -187,11 +188,12 @@ static tw_status make_unread(const struct known *known, tw_dataset_split half, b
                             tw_error *error)
 {
     int side = as_rgb32 ? 32 : known->side, channels = as_rgb32 ? 3 : known->channels;
-    return twi_dataset_create(known->name, known->count[half == TW_SPLIT_TEST], side, side, channels, 10, dataset, error);
+    return twi_dataset_create(known->name, known->count[half == TW_SPLIT_TEST], side, side, channels, 10, dataset,
+                              error);
 }
 
-tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split, const tw_dataset_options *given,
-                          tw_dataset **dataset, tw_error *error)
+tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split,
+                          const tw_dataset_options *given, tw_dataset **dataset, tw_error *error)
 {
     TWI_NEED(name, "name", error);
     TWI_NEED(dataset, "dataset", error);
@@ -375,13 +377,14 @@ static void compute_digest(const tw_dataset *d, char text[TWI_SHA256_TEXT])
     twi_sha256 sha;
     char sizes[128];
     size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
-    int length = snprintf(sizes, sizeof sizes, "%lld images of %dx%dx%d in %d classes\n", (long long)d->count, d->height,
-                          d->width, d->channels, d->classes);
+    int length = snprintf(sizes, sizeof sizes, "%lld images of %dx%dx%d in %d classes\n", (long long)d->count,
+                          d->height, d->width, d->channels, d->classes);
     twi_sha256_init(&sha);
     twi_sha256_add(&sha, sizes, (size_t)length);
     for (int64_t i = 0; i < d->count; i++) { /* little-endian on any machine */
         const uint32_t label = (uint32_t)d->labels[i];
-        const uint8_t bytes[4] = {(uint8_t)label, (uint8_t)(label >> 8), (uint8_t)(label >> 16), (uint8_t)(label >> 24)};
+        const uint8_t bytes[4] = {(uint8_t)label, (uint8_t)(label >> 8), (uint8_t)(label >> 16),
+                                  (uint8_t)(label >> 24)};
         twi_sha256_add(&sha, bytes, sizeof bytes);
     }
     twi_sha256_add(&sha, d->images, (size_t)d->count * image_bytes);

@@ -95,7 +95,8 @@ tw_status twi_download(const char *url, const char *part, const char *name, int6
     *gained = 0;
     const twi_curl *lib = twi_curl_get();
     if (!lib)
-        return twi_fail(error, TW_UNIMPLEMENTED, "cannot download %s from %s: libcurl.so.4 is not installed", name, url);
+        return twi_fail(error, TW_UNIMPLEMENTED, "cannot download %s from %s: libcurl.so.4 is not installed", name,
+                        url);
     if (twi_data_size(part, &sink.done, NULL) != TW_OK || sink.done > size)
         sink.done = 0;
 

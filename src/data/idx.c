@@ -137,7 +137,8 @@ static tw_status open_or_say_what_is_missing(idx *f, const char *name, const cha
     return twi_data_missing(error, name, directory, looked_for);
 }
 
-tw_status twi_idx_load(const char *name, const char *directory, tw_dataset_split split, tw_dataset **dataset, tw_error *error)
+tw_status twi_idx_load(const char *name, const char *directory, tw_dataset_split split, tw_dataset **dataset,
+                       tw_error *error)
 {
     idx images = {0}, labels = {0};
     tw_dataset *d = NULL;

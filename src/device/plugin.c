@@ -76,7 +76,8 @@ static void write_side(char *text, size_t size, const char *version, int contrac
 {
     int used = snprintf(text, size, "Tower %.40s (contract %d", version, contract);
     if (different)
-        used += snprintf(text + used, size - (size_t)used, ", %.60s, %zu bytes", different, size_of(layouts, different));
+        used +=
+            snprintf(text + used, size - (size_t)used, ", %.60s, %zu bytes", different, size_of(layouts, different));
     snprintf(text + used, size - (size_t)used, ")");
 }
 

@@ -1,6 +1,6 @@
-/* tasks.c - devices of other tasks. Each process has all devices of all tasks in its set, so that it places and plans as
- * the others do; those that are another's stand for it here: they have its name and its kernels, but nothing runs on them,
- * their memory is addresses that nobody touches, and what is written to them is dropped. */
+/* tasks.c - devices of other tasks. Each process has all devices of all tasks in its set, so that it places and plans
+ * as the others do; those that are another's stand for it here: they have its name and its kernels, but nothing runs on
+ * them, their memory is addresses that nobody touches, and what is written to them is dropped. */
 #include "device/tasks.h"
 
 #include "base/fingerprint.h"
@@ -14,7 +14,8 @@
 /* A table of its own for each, since what it keeps of the real one's is the kind's. */
 static tw_status absent_alloc(twi_device *d, size_t bytes, void **memory, tw_error *error)
 {
-    void *mapped = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *mapped =
+        mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED)
         return twi_fail(error, TW_RESOURCE_EXHAUSTED, "no addresses are left for %zu bytes of %s", bytes, d->text);
     *memory = mapped;

@@ -37,8 +37,8 @@ static uint32_t crc_of_length(uint32_t crc, uint64_t length)
 
 /* ---- writing ---- */
 
-/* What a save writes: a tensor under its name, a part of one under a key of its own, or of the tensor that parts make the
- * entry that lists them. */
+/* What a save writes: a tensor under its name, a part of one under a key of its own, or of the tensor that parts make
+ * the entry that lists them. */
 typedef struct item {
     twi_text key;
     const tw_named_tensor *tensor;
@@ -443,7 +443,8 @@ static tw_status check_place(tw_checkpoint *checkpoint, const entry *entry, tw_e
 }
 
 /* Where a tensor's parts lie in it. Of one that has more dimensions than we know of, nothing is kept. */
-static tw_status read_parts(tw_checkpoint *checkpoint, entry *entry, const Twi__BundleEntryProto *stored, tw_error *error)
+static tw_status read_parts(tw_checkpoint *checkpoint, entry *entry, const Twi__BundleEntryProto *stored,
+                            tw_error *error)
 {
     entry->parts = twi_arena_alloc(&checkpoint->names, sizeof *entry->parts * stored->n_slices);
     if (!entry->parts)
@@ -743,15 +744,16 @@ static tw_status read_whole(tw_checkpoint *checkpoint, const entry *entry, tw_te
 }
 
 /* Fills what `wanted` says from one stored part; *copied counts elements. */
-static tw_status read_from(tw_checkpoint *checkpoint, const entry *stored, const twi_slice *where, const twi_slice *wanted,
-                           tw_tensor *into, int64_t *copied, tw_error *error)
+static tw_status read_from(tw_checkpoint *checkpoint, const entry *stored, const twi_slice *where,
+                           const twi_slice *wanted, tw_tensor *into, int64_t *copied, tw_error *error)
 {
     tw_tensor *part = NULL;
     tw_status status = read_whole(checkpoint, stored, &part, error);
     if (status == TW_OK && !tw_shape_equal(tw_tensor_shape(part), twi_slice_shape(where)))
         status = twi_fail(error, TW_DATA_LOSS, "a part of it has another shape than its place");
     if (status == TW_OK)
-        *copied += twi_slice_copy(where, tw_tensor_data(part), wanted, tw_tensor_data(into), tw_dtype_size(stored->dtype));
+        *copied +=
+            twi_slice_copy(where, tw_tensor_data(part), wanted, tw_tensor_data(into), tw_dtype_size(stored->dtype));
     tw_tensor_release(part);
     return status;
 }
@@ -785,8 +787,8 @@ static tw_status check_readable(const entry *entry, tw_error *error)
     if (entry->dtype == TW_INVALID_DTYPE)
         return refuse_foreign(entry, "read", error);
     if (entry->shape.rank < 0)
-        return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it has more than %d dimensions", entry->name,
-                        TW_MAX_RANK);
+        return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it has more than %d dimensions",
+                        entry->name, TW_MAX_RANK);
     return TW_OK;
 }
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- texts --------------------------------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 static tw_status fail(const char *text, tw_error *error)
 {
-    return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' does not say which part of a tensor is meant, as '8 3 0,4:-' does",
-                    text);
+    return twi_fail(error, TW_INVALID_ARGUMENT,
+                    "'%s' does not say which part of a tensor is meant, as '8 3 0,4:-' does", text);
 }
 
 static bool take_number(const char **at, int64_t *number)
@@ -90,7 +90,7 @@ void twi_slice_print(const twi_slice *slice, twi_text *text)
     }
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 /* Big-endian without leading zeros, behind the number of its bytes. */
 static void append_number(twi_text *key, uint64_t value)
@@ -105,8 +105,8 @@ static void append_number(twi_text *key, uint64_t value)
     twi_text_append(key, bytes, (size_t)length + 1);
 }
 
-/* A signed number whose first bits are as many ones as it has bytes, turned over if it is negative: with n bytes 7n - 1 bits
- * and the sign fit. */
+/* A signed number whose first bits are as many ones as it has bytes, turned over if it is negative: with n bytes 7n - 1
+ * bits and the sign fit. */
 static void append_signed(twi_text *key, int64_t value)
 {
     unsigned char bytes[10];
@@ -148,7 +148,7 @@ void twi_slice_key(const char *name, const twi_slice *slice, twi_text *key)
     }
 }
 
-/* ---- copying ------------------------------------------------------------------------------------------------------- */
+/* ---- copying ----------------------------------------------------------------------------------------------------- */
 
 /* Where an element of the whole tensor lies in a part. */
 static size_t place_in(const twi_slice *slice, const int64_t at[TW_MAX_RANK])

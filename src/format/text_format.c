@@ -21,7 +21,7 @@ typedef struct parser {
 static tw_status parse_message(parser *p, const ProtobufCMessageDescriptor *kind, char closing, int depth,
                                twi_text *wire);
 
-/* ---- words -------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 static void skip_blanks(parser *p)
 {
@@ -119,7 +119,7 @@ static tw_status take_string(parser *p, twi_text *bytes)
     return TW_OK;
 }
 
-/* ---- onto the wire -------------------------------------------------------------------------------------------------- */
+/* ---- onto the wire ----------------------------------------------------------------------------------------------- */
 
 static void append_varint(twi_text *wire, uint64_t value)
 {
@@ -212,7 +212,7 @@ static tw_status append_number(parser *p, const ProtobufCFieldDescriptor *field,
     return TW_OK;
 }
 
-/* ---- fields --------------------------------------------------------------------------------------------------------- */
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 /* A value of `field`; of NULL, one that is passed over. */
 static tw_status parse_value(parser *p, const ProtobufCFieldDescriptor *field, int depth, twi_text *wire)

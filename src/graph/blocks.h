@@ -70,8 +70,7 @@ void twi_leave_loop_block(tw_graph *graph);
 twi_block *twi_scope_loop(const tw_graph *graph); /* whose scope is the innermost of all; NULL: it is no loop's */
 void twi_scope_go_on(tw_graph *graph, twi_block *body);
 
-/* ---- loops.c
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- loops.c ----------------------------------------------------------------------------------------------------- */
 
 /* A new loop inside of `outer`, whose frame is called so. NULL: the graph has failed. */
 twi_block *twi_loop_begin(tw_graph *graph, twi_block *outer, const char *frame);

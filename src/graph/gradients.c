@@ -1,8 +1,8 @@
 /* gradients.c - reverse-mode differentiation: gradients are more nodes.
  *
  * Creation order is a topological order, so one sweep from the last node to the first meets every node after all its
- * consumers. Only nodes on a path from an x to a y are visited, and no others are looked at, so that each of many towers
- * costs what it has itself. Gradients that meet at an output are added with AddN, in the order of the consumers'
+ * consumers. Only nodes on a path from an x to a y are visited, and no others are looked at, so that each of many
+ * towers costs what it has itself. Gradients that meet at an output are added with AddN, in the order of the consumers'
  * creation, latest first, which is a fixed order for a fixed graph.
  *
  * A loop is gone back through as a whole when its first Exit is met: what uses its values has been visited then
@@ -304,11 +304,12 @@ static tw_status check_outputs(tw_graph *graph, const char *what, const tw_outpu
     for (int i = 0; i < count && outputs; i++) {
         const tw_node *node = outputs[i].node;
         if (node && node->graph != graph)
-            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients: %s number %d, '%s', is of another graph", what,
-                                  i, node->name);
+            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients: %s number %d, '%s', is of another graph",
+                                  what, i, node->name);
         if (node && (outputs[i].index < -1 || outputs[i].index >= node->num_outputs))
-            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients: %s number %d is output %d of '%s', which has %d",
-                                  what, i, outputs[i].index, node->name, node->num_outputs);
+            return twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                                  "gradients: %s number %d is output %d of '%s', which has %d", what, i,
+                                  outputs[i].index, node->name, node->num_outputs);
     }
     return TW_OK;
 }

@@ -53,7 +53,8 @@ void tw_graph_destroy(tw_graph *graph)
 enum { MOST_NAME_BYTES = 512 };
 
 /* No graph has failed as well: tw_graph_create() had no memory for one, which nobody had to look at. */
-static const tw_error no_graph = {TW_INVALID_ARGUMENT, "the graph is NULL: tw_graph_create() had no memory, or was not called"};
+static const tw_error no_graph = {TW_INVALID_ARGUMENT,
+                                  "the graph is NULL: tw_graph_create() had no memory, or was not called"};
 
 tw_status tw_graph_status(const tw_graph *graph)
 {
@@ -364,7 +365,8 @@ tw_status twi_mark_node(tw_node *node, const char *mark)
 {
     tw_graph *graph = node->graph;
     twi_attr attr = tw_attr_bool(mark, true);
-    twi_attr *grown = twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->attrs.count + 2)); /* and `_class` */
+    twi_attr *grown =
+        twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->attrs.count + 2)); /* and `_class` */
     if (!grown)
         return fail_memory(graph);
     memcpy(grown, node->attrs.items, sizeof *grown * (size_t)node->attrs.count);
@@ -397,8 +399,8 @@ static const char *name_in_scope(tw_graph *graph, const char *wanted)
 }
 
 /* A node with what the open scopes give it. */
-static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *name, const tw_output *inputs, int num_inputs,
-                              const tw_attr *attrs, int num_attrs)
+static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *name, const tw_output *inputs,
+                              int num_inputs, const tw_attr *attrs, int num_attrs)
 {
     tw_node *pivot = NULL, *const *controls;
     twi_block *block = twi_scope_block(graph);

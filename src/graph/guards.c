@@ -120,8 +120,7 @@ tw_status twi_guard_with(twi_guards *guards, twi_guard *a, twi_literal literal, 
     return status == TW_OK ? twi_guard_join(guards, a, alone, both, error) : status;
 }
 
-/* ---- merging -------------------------------------------------------------------------------------------------------
- */
+/* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 /* Sets that differ in the value of one predicate only: what they have in common. */
 static bool common(const twi_guard *a, const twi_guard *b, twi_literal *literals, int *count)

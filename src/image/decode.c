@@ -47,10 +47,12 @@ static tw_status make_room(twi_image *image, int64_t more, size_t file, const ch
                         "'%s' is an image of %d x %d; expected sides of 1 to %d, and %d pixels at "
                         "most",
                         name, image->height, image->width, TWI_IMAGE_MOST_SIDE, TWI_IMAGE_MOST_PIXELS);
-    int64_t bytes = pixels * image->channels + more, most = TWI_IMAGE_FREE_BYTES + TWI_IMAGE_BYTES_A_BYTE * (int64_t)file;
+    int64_t bytes = pixels * image->channels + more,
+            most = TWI_IMAGE_FREE_BYTES + TWI_IMAGE_BYTES_A_BYTE * (int64_t)file;
     if (bytes > most)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' takes %lld bytes to decode; expected %lld at most of a file of %zu",
-                        name, (long long)bytes, (long long)most, file);
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "'%s' takes %lld bytes to decode; expected %lld at most of a file of %zu", name,
+                        (long long)bytes, (long long)most, file);
     image->pixels = twi_resize(NULL, (size_t)pixels * (size_t)image->channels);
     return image->pixels ? TW_OK : twi_fail_memory(error, "decoding an image");
 }
@@ -199,7 +201,8 @@ static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, con
         image->height = w->window[2];
         image->width = w->window[3];
     }
-    int64_t coefficients = (int64_t)jpeg->image_width * jpeg->image_height * jpeg->num_components * (int64_t)sizeof(JCOEF);
+    int64_t coefficients =
+        (int64_t)jpeg->image_width * jpeg->image_height * jpeg->num_components * (int64_t)sizeof(JCOEF);
     if (status == TW_OK)
         status = make_room(image, jpeg_has_multiple_scans(jpeg) ? coefficients : 0, size, name, error);
     if (status != TW_OK)

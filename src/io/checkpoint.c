@@ -534,8 +534,8 @@ static void delete_file(const char *path)
     }
 }
 
-/* Waits until nobody else saves in the directory; -1: there are no locks here. Closing the descriptor ends it, as the end
- * of the process does. */
+/* Waits until nobody else saves in the directory; -1: there are no locks here. Closing the descriptor ends it, as the
+ * end of the process does. */
 static int lock_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), locked;

@@ -57,8 +57,7 @@ static tw_status fail_memory(const twi_functions *f)
     return twi_fail_memory(f->error, "inlining functions");
 }
 
-/* ---- making nodes
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- making nodes ------------------------------------------------------------------------------------------------ */
 
 typedef struct attr_value {
     const char *name;
@@ -140,8 +139,7 @@ static tw_status add(twi_functions *f, const char *op, const char *name, const c
 
 #define PRINT(...) twi_arena_printf(f->arena, __VA_ARGS__)
 
-/* ---- attributes of calls
- * --------------------------------------------------------------------------------------------- */
+/* ---- attributes of calls ----------------------------------------------------------------------------------------- */
 
 static const Twi__AttrValue *find_attr(const Twi__NodeDef *node, const char *name)
 {
@@ -219,8 +217,7 @@ static size_t count_data(const Twi__NodeDef *node)
     return count;
 }
 
-/* ---- inputs
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static int argument_number(const place *p, const char *name)
 {
@@ -271,8 +268,7 @@ static char *resolve(twi_functions *f, const place *p, const char *input)
     return number ? PRINT("%s%s:%lld", p->prefix, name, (long long)number) : PRINT("%s%s", p->prefix, name);
 }
 
-/* ---- functions
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *node);
 
@@ -376,8 +372,7 @@ static tw_status add_outputs(twi_functions *f, const char *name, const char *dev
     return add(f, count ? "IdentityN" : "NoOp", name, device, inputs, count + num_controls, &type, count > 0);
 }
 
-/* ---- calls
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* A node that is lowered, with its name, device and inputs as they are in the graph. */
 typedef struct lowering {
@@ -434,8 +429,7 @@ static tw_status add_with_controls(lowering *l, const char *op, const char *name
     return inputs ? add(l->f, op, name, l->device, inputs, count, attrs, num_attrs) : fail_memory(l->f);
 }
 
-/* ---- If
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- If ---------------------------------------------------------------------------------------------------------- */
 
 /* What runs where the side is taken. */
 static tw_status add_side(lowering *l, bool side)
@@ -609,8 +603,7 @@ static tw_status lower_case(lowering *l)
     return status;
 }
 
-/* ---- While
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- While ------------------------------------------------------------------------------------------------------- */
 
 /* unchanging[i]: value i comes back as it went in. */
 static tw_status add_entries(lowering *l, const bool *unchanging)
@@ -711,8 +704,7 @@ done:
     return status;
 }
 
-/* ---- functions that are kept
- * -------------------------------------------------------------------------------------------- */
+/* ---- functions that are kept ------------------------------------------------------------------------------------- */
 
 /* Where the node's captured values for the function begin among its inputs, and how many there are. */
 static size_t find_captured(twi_functions *f, const Twi__NodeDef *node, const char *attr, size_t *first)
@@ -1009,8 +1001,7 @@ done:
     return status;
 }
 
-/* ---- nodes
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -1116,8 +1107,7 @@ static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *
     return status;
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static tw_status read_library(twi_functions *f, const ProtobufCBinaryData *bytes, library *library)
 {

@@ -179,7 +179,8 @@ static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def
     if (!def->input)
         return false;
     for (int i = 0; i < node->num_inputs; i++)
-        def->input[i] = output_name(arena, node->backward.node && i == node->num_inputs - 1 ? node->backward : node->inputs[i]);
+        def->input[i] =
+            output_name(arena, node->backward.node && i == node->num_inputs - 1 ? node->backward : node->inputs[i]);
     for (int i = 0; i < node->num_control_inputs; i++)
         def->input[node->num_inputs + i] = twi_arena_printf(arena, "^%s", node->control_inputs[i]->name);
     for (size_t i = 0; i < def->n_input; i++)

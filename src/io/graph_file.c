@@ -1,8 +1,8 @@
 /* graph_file.c - a graph in whatever file it comes: finds out what a file is and hands it to the reader of that.
  *
- * A file is known by what is in it, never by its name. An event file's records have checksums; text begins with the name
- * of a field. The messages tell themselves apart by their first field: a SavedModel's is a number; the first of a GraphDef
- * is a node, which has a name and an op in printable characters; everything else is a MetaGraphDef. */
+ * A file is known by what is in it, never by its name. An event file's records have checksums; text begins with the
+ * name of a field. The messages tell themselves apart by their first field: a SavedModel's is a number; the first of a
+ * GraphDef is a node, which has a name and an op in printable characters; everything else is a MetaGraphDef. */
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/little_endian.h"
@@ -100,7 +100,7 @@ static const ProtobufCMessageDescriptor *kind_of_text(const char *bytes, size_t 
     return NULL;
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static tw_status fail_memory(const loader *l)
 {
@@ -254,7 +254,7 @@ static tw_status load_bytes(loader *l, file_kind kind, const char *bytes, size_t
     }
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static tw_status load_file(loader *l)
 {
@@ -306,7 +306,8 @@ static tw_status load_directory(loader *l)
         l->path = paths[i];
         return load_file(l);
     }
-    return twi_fail(l->error, TW_NOT_FOUND, "'%s' is a directory without a saved_model.pb or a checkpoint's .meta", directory);
+    return twi_fail(l->error, TW_NOT_FOUND, "'%s' is a directory without a saved_model.pb or a checkpoint's .meta",
+                    directory);
 }
 
 tw_status tw_graph_load(tw_graph *graph, const char *path, const tw_load_options *options, tw_graph_about **about,

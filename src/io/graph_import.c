@@ -1,8 +1,8 @@
 /* graph_import.c - a GraphDef message as nodes of a graph.
  *
- * A node whose op is not registered, that asks of it what it cannot do here (a type, a rank, an attribute), or that takes
- * something from such a node, becomes an _Unknown node: it has its name, remembers what the file says of it, and fails when
- * a run needs it. So what nobody needs may be anything.
+ * A node whose op is not registered, that asks of it what it cannot do here (a type, a rank, an attribute), or that
+ * takes something from such a node, becomes an _Unknown node: it has its name, remembers what the file says of it, and
+ * fails when a run needs it. So what nobody needs may be anything.
  *
  * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is
  * thrown away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error.
@@ -181,9 +181,9 @@ static bool goes_back(const importer *m, const item *item, size_t input)
     return is(item, TWI_MERGE) && input == 1 && item->inputs[input].index >= 0 && from->goes_on;
 }
 
-/* The k-th of those that come before: -1: none; -2: there are no more. Numbers from m->count on are loops as wholes: an Exit
- * comes behind all nodes of its loop. What nodes of no known op take is left out: they are built without, and any cycle
- * may go through them. */
+/* The k-th of those that come before: -1: none; -2: there are no more. Numbers from m->count on are loops as wholes: an
+ * Exit comes behind all nodes of its loop. What nodes of no known op take is left out: they are built without, and any
+ * cycle may go through them. */
 static int before(const importer *m, int at, int k, int *member)
 {
     if (at >= m->count) {
@@ -800,8 +800,8 @@ static tw_status close_loops(importer *m)
             if (!goes_back(m, item, i) || m->items[item->inputs[i].node].why)
                 continue;
             if (tw_output_dtype(from) != tw_output_dtype(item->made->inputs[0]))
-                return twi_fail(m->error, TW_INVALID_ARGUMENT, "node '%s' (Merge): input %d is %s, expected %s", item->name,
-                                (int)i, tw_dtype_name(tw_output_dtype(from)),
+                return twi_fail(m->error, TW_INVALID_ARGUMENT, "node '%s' (Merge): input %d is %s, expected %s",
+                                item->name, (int)i, tw_dtype_name(tw_output_dtype(from)),
                                 tw_dtype_name(tw_output_dtype(item->made->inputs[0])));
             item->made->backward = from;
         }

@@ -38,7 +38,7 @@ static tw_status fail_memory(const exporter *x)
     return twi_fail_memory(x->error, "exporting a graph");
 }
 
-/* ---- the Saver ------------------------------------------------------------------------------------------------------- */
+/* ---- the Saver --------------------------------------------------------------------------------------------------- */
 
 static tw_status make_copy(exporter *x)
 {
@@ -101,8 +101,8 @@ static bool add_names(const exporter *x, const char *op, tw_output *names, tw_ou
     return true;
 }
 
-static tw_node *add(tw_graph *g, const char *op, const char *name, const tw_output *inputs, int count, const tw_attr *attrs,
-                    int num_attrs)
+static tw_node *add(tw_graph *g, const char *op, const char *name, const tw_output *inputs, int count,
+                    const tw_attr *attrs, int num_attrs)
 {
     return tw_add_node(g, op, name, inputs, count, attrs, num_attrs);
 }
@@ -181,10 +181,11 @@ static tw_status add_saver(exporter *x)
     }
     if (!fits)
         return fail_memory(x);
-    return x->copy->error.status == TW_OK ? TW_OK : twi_fail(x->error, x->copy->error.status, "%s", x->copy->error.message);
+    return x->copy->error.status == TW_OK ? TW_OK
+                                          : twi_fail(x->error, x->copy->error.status, "%s", x->copy->error.message);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* NULL when out of memory, as all below. */
 static char *text_of(exporter *x, tw_output output)
@@ -404,7 +405,7 @@ static bool make_saver(exporter *x, Twi__MetaGraphDef *def)
     return saver->filename_tensor_name && saver->save_tensor_name;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static tw_status make_def(exporter *x, Twi__MetaGraphDef *def)
 {
@@ -415,7 +416,8 @@ static tw_status make_def(exporter *x, Twi__MetaGraphDef *def)
         return status;
     def->graph_def = (ProtobufCBinaryData){size, twi_arena_copy(&x->arena, bytes, size)};
     tw_free(bytes);
-    def->signature_def = twi_arena_alloc(&x->arena, sizeof *def->signature_def * (size_t)(x->options.num_signatures + 1));
+    def->signature_def =
+        twi_arena_alloc(&x->arena, sizeof *def->signature_def * (size_t)(x->options.num_signatures + 1));
     if (!def->graph_def.data || !def->signature_def || !make_info(x, def) || !make_saver(x, def) ||
         !make_collections(x, def))
         return fail_memory(x);
@@ -429,8 +431,8 @@ static tw_status pack_def(exporter *x, const ProtobufCMessage *def, void **bytes
 {
     size_t needed = protobuf_c_message_get_packed_size(def);
     if (needed > INT_MAX)
-        return twi_fail(x->error, TW_INVALID_ARGUMENT, "the graph takes %zu bytes, but a message holds at most %d", needed,
-                        INT_MAX);
+        return twi_fail(x->error, TW_INVALID_ARGUMENT, "the graph takes %zu bytes, but a message holds at most %d",
+                        needed, INT_MAX);
     *bytes = twi_resize(NULL, needed + 1);
     if (!*bytes)
         return fail_memory(x);
@@ -479,7 +481,7 @@ tw_status tw_meta_graph_export(const tw_graph *graph, const tw_meta_graph_option
     return export_as(graph, options, false, bytes, size, error);
 }
 
-/* ---- SavedModels ----------------------------------------------------------------------------------------------------- */
+/* ---- SavedModels ------------------------------------------------------------------------------------------------- */
 
 static tw_status save_values(tw_session *session, const char *prefix, tw_error *error)
 {

@@ -50,7 +50,7 @@ void twi_region_destroy(twi_region *region)
     twi_free(region);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 void twi_region_fail(twi_region *region, tw_status code, const char *format, ...)
 {
@@ -74,7 +74,7 @@ tw_status twi_region_check(const twi_region *region, tw_error *error)
     return region->error.status;
 }
 
-/* ---- edges -------------------------------------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 static void link_edge(twi_edge *edge)
 {
@@ -231,7 +231,7 @@ bool twi_region_set_end(twi_region *region, const twi_value *values, int count)
     return true;
 }
 
-/* ---- shapes and constants ------------------------------------------------------------------------------------------ */
+/* ---- shapes and constants ---------------------------------------------------------------------------------------- */
 
 tw_tensor *twi_constant(twi_value value)
 {
@@ -322,7 +322,7 @@ static tw_status infer_shapes(twi_node *node, tw_error *error)
     return status;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 const twi_signature *twi_region_signature(twi_region *region, const twi_op *op)
 {

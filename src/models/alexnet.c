@@ -37,7 +37,8 @@ static tw_output pool(const network *n, tw_output x)
 static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
 {
     network n = {g, dtype};
-    tw_output x = convolution(&n, "conv1", images, 64, 11, &(tw_conv2d_options){.stride = {4}, .padding = TW_PADDING_VALID});
+    tw_output x =
+        convolution(&n, "conv1", images, 64, 11, &(tw_conv2d_options){.stride = {4}, .padding = TW_PADDING_VALID});
     x = convolution(&n, "conv2", pool(&n, x), 192, 5, NULL);
     x = convolution(&n, "conv3", pool(&n, x), 384, 3, NULL);
     x = convolution(&n, "conv4", x, 256, 3, NULL);

@@ -23,7 +23,8 @@ typedef struct network {
 } network;
 
 /* A convolution of any window with its batch normalization and relu. */
-static tw_output convolution(network *n, tw_output x, int filters, int height, int width, int stride, tw_padding padding)
+static tw_output convolution(network *n, tw_output x, int filters, int height, int width, int stride,
+                             tw_padding padding)
 {
     tw_graph *g = n->g;
     tw_shape shape = tw_output_shape(x);

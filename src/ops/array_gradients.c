@@ -17,8 +17,8 @@
 
 static void needs_shape(twi_gradient *g)
 {
-    twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs an axis that is known, and inputs of known rank", g->node->op->name,
-                   g->node->name);
+    twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs an axis that is known, and inputs of known rank",
+                   g->node->op->name, g->node->name);
 }
 
 static tw_output binary(twi_gradient *g, const char *op, tw_output x, tw_output y)
@@ -459,7 +459,8 @@ void twi_gradient_unsorted_segment_sum(twi_gradient *g)
         counts = tw_expand_dims(G, counts, -1);
     if (ids.rank < 0 || data.rank < 0) {
         tw_output more = tw_expand_dims(G, tw_sub(G, tw_rank_of(G, X(0)), tw_rank_of(G, X(1))), 0);
-        counts = tw_reshape_to(G, counts, tw_concat(G, (tw_output[]){tw_shape_of(G, X(1)), tw_fill(G, more, one)}, 2, 0));
+        counts =
+            tw_reshape_to(G, counts, tw_concat(G, (tw_output[]){tw_shape_of(G, X(1)), tw_fill(G, more, one)}, 2, 0));
     }
     g->dx[0] = tw_select(G, counts, rows, tw_zeros_like(G, rows));
 }

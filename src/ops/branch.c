@@ -39,8 +39,7 @@ static tw_status merge_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* ---- gradients ----------------------------------------------------------------------------------------------------
- */
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 static tw_output switched(twi_gradient *g, tw_output x, tw_output predicate, bool side)
 {
@@ -101,8 +100,7 @@ const twi_op twi_branch_ops[] = {
     {0},
 };
 
-/* ---- builder -------------------------------------------------------------------------------------------------------
- */
+/* ---- builder ----------------------------------------------------------------------------------------------------- */
 
 /* x as the branch gives it: what was not made there passes through it. */
 static tw_output give(tw_graph *graph, tw_output predicate, bool value, tw_output x)

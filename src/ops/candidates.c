@@ -22,8 +22,8 @@ static tw_status sampler_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* Which true classes, [batch,num_true], are among the candidates [n]: rows, places among the candidates, and weights that
- * take such a candidate out of a loss. As many as there are. */
+/* Which true classes, [batch,num_true], are among the candidates [n]: rows, places among the candidates, and weights
+ * that take such a candidate out of a loss. As many as there are. */
 static tw_status hits_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 0, 2);

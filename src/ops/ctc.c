@@ -1,5 +1,5 @@
-/* ctc.c - sequences of labels: how unlikely they are when each may be stretched and blanks lie in between (CTCLoss), the
- * likeliest ones, how far apart two are. */
+/* ctc.c - sequences of labels: how unlikely they are when each may be stretched and blanks lie in between (CTCLoss),
+ * the likeliest ones, how far apart two are. */
 #include "ops/rules.h"
 
 /* inputs [T,B,C], labels_indices [n,2], labels_values [n], sequence_length [B]: loss [B], gradient [T,B,C] */

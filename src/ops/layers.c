@@ -66,8 +66,9 @@ tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output images, i
     TWI_TAKE_IN(graph, options, given, TWI_SIZE(tw_layer_options, compute), y);
     TW_VARIABLE_SCOPE(graph, "%s", name) {
         tw_initializer weights = initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM});
-        tw_output kernel = parameter(graph, "kernel", images,
-                                     TW_SHAPE(size, size, shape.rank == 4 ? shape.dims[3] : -1, filters), weights, options);
+        tw_output kernel =
+            parameter(graph, "kernel", images, TW_SHAPE(size, size, shape.rank == 4 ? shape.dims[3] : -1, filters),
+                      weights, options);
         y = finish(graph, tw_conv2d(graph, computing(graph, images, options), kernel, window), filters, options);
     }
     return y;

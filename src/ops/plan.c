@@ -1,5 +1,5 @@
-/* plan.c - the ops only a planner makes: what is fed, what crosses from one device to another, and where a device waits for
- * a reduction that it has started; and what an import makes of a node that it cannot build. */
+/* plan.c - the ops only a planner makes: what is fed, what crosses from one device to another, and where a device waits
+ * for a reduction that it has started; and what an import makes of a node that it cannot build. */
 #include "graph/op.h"
 
 const twi_op twi_plan_ops[] = {

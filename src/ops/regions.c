@@ -23,8 +23,8 @@ static tw_status draw_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* image_size [3], bounding_boxes [B,N,4]: where the crop begins [3] and how large it is [3], as Slice takes them, and the
- * crop as a box [1,1,4] */
+/* image_size [3], bounding_boxes [B,N,4]: where the crop begins [3] and how large it is [3], as Slice takes them, and
+ * the crop as a box [1,1,4] */
 static tw_status sample_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 0, 1);

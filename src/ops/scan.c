@@ -209,8 +209,7 @@ void tw_scan(tw_graph *graph, tw_scan_function *function, void *user, tw_scan_va
     tw_leave_name_scope(graph);
 }
 
-/* ---- maps
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
 
 typedef struct mapped {
     tw_map_function *function;

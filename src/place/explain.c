@@ -181,7 +181,8 @@ tw_status twi_explain(twi_placement *p, const tw_node *node, twi_arena *arena, t
         .rule = rule_of(g, group),
         .decided_by = node_at(g, lead),
         .request = group->asker >= 0 ? node_at(g, group->asker)->device : "",
-        .gave_way = device >= 0 && (group->kept || group->asker != node->id) && is_unmet(node, g->devices->items[device]),
+        .gave_way =
+            device >= 0 && (group->kept || group->asker != node->id) && is_unmet(node, g->devices->items[device]),
         .group_size = group->size,
     };
     tw_status status = TW_OK;

@@ -1,5 +1,5 @@
-/* moves.c - what soft placement moved: nodes of one op, moved from one device to one other for one reason, in one group;
- * and the table of them that people read. */
+/* moves.c - what soft placement moved: nodes of one op, moved from one device to one other for one reason, in one
+ * group; and the table of them that people read. */
 #include "place/colocation.h"
 
 #include <string.h>
@@ -102,8 +102,8 @@ static void tell_why(twi_text *text, const tw_move_group *group)
         twi_text_printf(text, "there is no such device");
     } else if (group->obstacle == TW_OBSTACLE_NO_KERNEL) {
         tw_dtype type = group->because->kernel_type;
-        twi_text_printf(text, "%s %s%s%s", group->refusal ? "the kernel there refuses" : "no kernel there for", group->because->op->name, type ? " of " : "",
-                        type ? tw_dtype_name(type) : "");
+        twi_text_printf(text, "%s %s%s%s", group->refusal ? "the kernel there refuses" : "no kernel there for",
+                        group->because->op->name, type ? " of " : "", type ? tw_dtype_name(type) : "");
         if (group->op && group->because->op->name != group->op)
             twi_text_printf(text, ", which it must run with");
         if (group->refusal)
@@ -138,7 +138,8 @@ static void put_table(twi_text *text, const row *rows, int count)
                 widths[k] = rows[i].cells[k].size;
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < COLUMNS - 1; k++) {
-            bool number = k == 4 || (k == 1 && i > 0 && strspn(rows[i].cells[k].data, "0123456789") == rows[i].cells[k].size);
+            bool number =
+                k == 4 || (k == 1 && i > 0 && strspn(rows[i].cells[k].data, "0123456789") == rows[i].cells[k].size);
             twi_text_printf(text, number ? "%*s  " : "%-*s  ", (int)widths[k], twi_text_string(&rows[i].cells[k]));
         }
         twi_text_printf(text, "%s\n", twi_text_string(&rows[i].cells[COLUMNS - 1]));

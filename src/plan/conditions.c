@@ -14,8 +14,7 @@ static tw_status fail_memory(const twi_copying *c)
     return twi_fail_memory(c->p->error, "looking at conditions");
 }
 
-/* ---- conditions ---------------------------------------------------------------------------------------------------
- */
+/* ---- conditions -------------------------------------------------------------------------------------------------- */
 
 /* Where a value was computed. */
 static twi_value follow(twi_value value)
@@ -64,8 +63,7 @@ static tw_status conditions_of_fed(twi_copying *c, tw_output output, twi_guard *
     return with_literal(c, NULL, follow(c->outputs[cond.node->id][cond.index]), true, conditions);
 }
 
-/* ---- behind a border ----------------------------------------------------------------------------------------------
- */
+/* ---- behind a border --------------------------------------------------------------------------------------------- */
 
 /* Whether a value comes from an earlier part, and is there. */
 static bool has_crossed(const twi_copying *c, const twi_feed_shape *feed)
@@ -203,8 +201,7 @@ static twi_guard **reserve(twi_copying *c, const tw_node *node)
     return twi_arena_alloc(&c->p->plan->arena, sizeof(twi_guard *) * (size_t)(node->num_inputs + 1));
 }
 
-/* ---- guards ---------------------------------------------------------------------------------------------------------
- */
+/* ---- guards ------------------------------------------------------------------------------------------------------ */
 
 static tw_status fill_guard(twi_copying *c, const twi_guard *conditions, twi_value *predicates, int64_t *values)
 {
@@ -287,8 +284,7 @@ tw_status twi_guard_of(twi_copying *c, tw_output output, twi_node **guard, bool 
     return status == TW_OK && !*never ? make_guard(c, conditions, guard) : status;
 }
 
-/* ---- Switch --------------------------------------------------------------------------------------------------------
- */
+/* ---- Switch ------------------------------------------------------------------------------------------------------ */
 
 /* What comes after its outputs comes after what it comes after itself. A handle is passed on as it is: who writes what
  * is behind it is known by the handle. */
@@ -323,8 +319,7 @@ tw_status twi_copy_switch(twi_copying *c, const tw_node *node, twi_value data, c
     return twi_region_check(c->region, c->p->error);
 }
 
-/* ---- Merge ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Merge ------------------------------------------------------------------------------------------------------- */
 
 /* An input that may be the one. */
 typedef struct choice {

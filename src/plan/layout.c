@@ -1,10 +1,10 @@
 /* layout.c - images in NCHW, on devices whose kernels want NHWC: whole parts of the region change their layout, with
  * transposes at their borders alone. So a graph that was made for cuDNN runs on CPUs, at the speed of NHWC.
  *
- * From first to last, a node on images (op->layout) that its device refuses for its layout gets a twin on NHWC. What comes
- * behind follows if one of its inputs has such a form already: nodes on images, elementwise ones, concatenations, pads,
- * reductions; what else is needed is brought into that form, by a Transpose. In the end, who stayed behind gets back what he
- * knows. A user's own Transpose into NCHW says that there is such a form.
+ * From first to last, a node on images (op->layout) that its device refuses for its layout gets a twin on NHWC. What
+ * comes behind follows if one of its inputs has such a form already: nodes on images, elementwise ones, concatenations,
+ * pads, reductions; what else is needed is brought into that form, by a Transpose. In the end, who stayed behind gets
+ * back what he knows. A user's own Transpose into NCHW says that there is such a form.
  *
  * Results are those of NHWC: sums over height and width are taken in another order than NCHW's kernels would. */
 #include "plan/stages.h"
@@ -28,7 +28,7 @@ typedef struct laying {
     bool *replaced;   /* [count] a twin does the node's work */
 } laying;
 
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 static bool is_first(const twi_node *node)
 {
@@ -76,7 +76,7 @@ static bool goes_along(const twi_node *node)
     return (twi_has_trait(node, TWI_ELEMENTWISE) || passes) && node->num_results == 1 && is_image(twi_out(node, 0));
 }
 
-/* ---- making -------------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 /* Numbers, int32 or int64, as a Const beside `like`. */
 static twi_value make_numbers(laying *l, const twi_node *like, const char *suffix, tw_dtype dtype, tw_shape shape,
@@ -93,7 +93,8 @@ static twi_value make_numbers(laying *l, const twi_node *like, const char *suffi
     return twi_out(node, 0);
 }
 
-static twi_value make_transpose(laying *l, const twi_node *like, const char *suffix, twi_value value, const int order[RANK])
+static twi_value make_transpose(laying *l, const twi_node *like, const char *suffix, twi_value value,
+                                const int order[RANK])
 {
     int64_t numbers[RANK];
     for (int i = 0; i < RANK; i++)
@@ -132,7 +133,8 @@ static twi_value operand_of(laying *l, const twi_node *user, twi_value value)
     bool keeps_order = dims[1] == 1 || (dims[2] == 1 && dims[3] == 1);
     for (int i = 0; i < RANK; i++)
         last[i] = dims[to_last[i]];
-    twi_value inputs[] = {value, make_numbers(l, user, "/to_nhwc/shape", TW_INT32, TW_SHAPE(RANK), keeps_order ? last : dims)};
+    twi_value inputs[] = {value,
+                          make_numbers(l, user, "/to_nhwc/shape", TW_INT32, TW_SHAPE(RANK), keeps_order ? last : dims)};
     if (!inputs[1].node)
         return inputs[1];
     twi_value whole =
@@ -191,12 +193,12 @@ static twi_attr *reordered_attrs(laying *l, const twi_attrs *attrs)
     return made;
 }
 
-/* ---- twins --------------------------------------------------------------------------------------------------------- */
+/* ---- twins ------------------------------------------------------------------------------------------------------- */
 
 static bool is_accepted(const laying *l, const twi_node *node)
 {
-    return twi_node_accepted(node, l->p->request->devices->items[node->device], l->p->request->plain_kernels, NULL, NULL) ==
-           TW_OK;
+    return twi_node_accepted(node, l->p->request->devices->items[node->device], l->p->request->plain_kernels, NULL,
+                             NULL) == TW_OK;
 }
 
 /* The input of the twin; {NULL, 0}: there can be none. */
@@ -244,7 +246,7 @@ static void put_twin(laying *l, twi_node *node, twi_node *twin, bool gives_image
     l->replaced[node->id] = true;
 }
 
-/* ---- which nodes --------------------------------------------------------------------------------------------------- */
+/* ---- which nodes ------------------------------------------------------------------------------------------------- */
 
 /* Whether dimensions that are left after a reduction have the same order in both layouts. */
 static bool keeps_order(const twi_node *node)

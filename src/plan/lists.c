@@ -16,7 +16,8 @@ static int by_number(const void *a, const void *b)
 /* What is known of the devices' progress while steps are made, in one step after the other of each device's list. */
 typedef struct progress {
     int devices;
-    int *reported; /* [devices][devices] how far, by what the first has waited for, the second is known to be; -1: not */
+    int *
+        reported; /* [devices][devices] how far, by what the first has waited for, the second is known to be; -1: not */
     int *sent;     /* the same of copies that the first's task sends to the second's */
     int *wanted;   /* [devices] how far a device must be for the step at hand; -1 before and after */
     int *producers; /* [devices] numbers of those that are wanted */

@@ -53,8 +53,7 @@ static bool is_in_loop(const looping *l, const tw_node *node)
     return c->needed[node->id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
 }
 
-/* ---- what is in it --------------------------------------------------------------------------------------------------
- */
+/* ---- what is in it ----------------------------------------------------------------------------------------------- */
 
 static tw_status check_merge(const looping *l, const tw_node *merge)
 {
@@ -185,8 +184,7 @@ static tw_status check_frame(const looping *l)
     return TW_OK;
 }
 
-/* ---- its plan -------------------------------------------------------------------------------------------------------
- */
+/* ---- its plan ---------------------------------------------------------------------------------------------------- */
 
 /* What the loop takes; a variable that it begins with is read. */
 static tw_status list_values(looping *l)
@@ -396,8 +394,7 @@ static tw_status plan_round(looping *l, twi_loop **result)
     return TW_OK;
 }
 
-/* ---- its node ------------------------------------------------------------------------------------------------------
- */
+/* ---- its node ---------------------------------------------------------------------------------------------------- */
 
 /* The user's node that makes what a round's node writes. */
 static const tw_node *maker_of(twi_value handle)
@@ -592,8 +589,7 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
     return twi_region_check(c->region, c->p->error);
 }
 
-/* ---- all of it -----------------------------------------------------------------------------------------------------
- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* What takes something of them is not planned. */
 static tw_status map_dead_exits(const looping *l)
@@ -670,8 +666,7 @@ done:
     return status;
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 void twi_loop_destroy(twi_loop *loop)
 {

@@ -117,7 +117,8 @@ static twi_buffer *new_buffer(twi_planning *p, const twi_node *node, int i, int 
     twi_buffer *b = twi_arena_alloc(&p->plan->arena, sizeof *b);
     if (!b)
         return NULL;
-    *b = (twi_buffer){.device = node->device, .maker = node, .bytes = operand->bytes, .first = node->task->position, .last = last};
+    *b = (twi_buffer){
+        .device = node->device, .maker = node, .bytes = operand->bytes, .first = node->task->position, .last = last};
     if (operand->dtype == TW_RESOURCE) {
         b->place = TWI_IN_VARIABLE;
         b->variable = operand->resource;
@@ -298,7 +299,7 @@ static tw_status fill_slots(layout *l, twi_buffer **small, int count, tw_error *
     return fits ? TW_OK : twi_fail_memory(error, "planning memory");
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static void keep_constants(twi_planning *p, twi_buffer **all, int count)
 {

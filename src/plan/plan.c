@@ -11,7 +11,7 @@ tw_shape twi_feed_shape_of(const tw_tensor *value)
     return value->dtype == TW_VARIANT ? twi_tensor_list_shape(*(twi_tensor_list **)value->data) : value->shape;
 }
 
-/* ---- ports and variables ------------------------------------------------------------------------------------------- */
+/* ---- ports and variables ----------------------------------------------------------------------------------------- */
 
 static twi_port port_of(twi_planning *p, twi_value output)
 {
@@ -179,7 +179,7 @@ static tw_status find_variables(twi_planning *p)
     return status;
 }
 
-/* ---- the budget of soft placement ---------------------------------------------------------------------------------- */
+/* ---- the budget of soft placement -------------------------------------------------------------------------------- */
 
 static tw_status refuse_moves(const tw_moves *moves, int64_t budget, tw_error *error)
 {
@@ -210,7 +210,7 @@ static tw_status check_budget(twi_planning *p)
     return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_error *error)
 {

@@ -1,8 +1,8 @@
 /* references.c - references of old graphs as handles and reads: a plan knows nothing else.
  *
- * A reference passed to who does not write it is a look at the variable when that node runs. So a read of its own is made
- * for each such node, with the node's own control inputs; equal ones are merged later, and order.c lets them share the
- * variable's memory. */
+ * A reference passed to who does not write it is a look at the variable when that node runs. So a read of its own is
+ * made for each such node, with the node's own control inputs; equal ones are merged later, and order.c lets them share
+ * the variable's memory. */
 #include "plan/stages.h"
 
 #include <string.h>

@@ -80,8 +80,9 @@ static tw_status gather(const twi_planning *p, twi_node *first, const int *next,
     }
     int64_t expected = twi_attr_int(&first->attrs, "num_devices", 0);
     if (m->count != expected)
-        TWI_TRY(twi_fail(p->error, TW_INVALID_ARGUMENT, "%d of the %lld nodes that reduce '%s' together are part of this step",
-                         m->count, (long long)expected, name_of(first)));
+        TWI_TRY(twi_fail(p->error, TW_INVALID_ARGUMENT,
+                         "%d of the %lld nodes that reduce '%s' together are part of this step", m->count,
+                         (long long)expected, name_of(first)));
     for (int i = 0; i < m->count; i++)
         m->devices[i] = m->members[i]->device;
 done:
@@ -134,8 +135,9 @@ static twi_node *make_done(twi_planning *p, const rendezvous *m, int rank)
 static tw_status fail(const twi_planning *p)
 {
     tw_status status = twi_region_check(p->rewriting.region, p->error);
-    return status == TW_OK ? twi_fail(p->error, TW_INVALID_ARGUMENT, "reductions of several devices wait for each other")
-                           : status;
+    return status == TW_OK
+               ? twi_fail(p->error, TW_INVALID_ARGUMENT, "reductions of several devices wait for each other")
+               : status;
 }
 
 /* Whether all starts can come after all that any member needs. */
@@ -210,7 +212,8 @@ tw_status twi_rendezvous(twi_planning *p)
     bool any = false, *first = twi_alloc_array((size_t)n + 1, sizeof *first);
     int *next = twi_alloc_array((size_t)n + 1, sizeof *next);
     tw_status status = TW_OK;
-    rendezvous m = {.members = twi_alloc_array(most, sizeof(twi_node *)), .starts = twi_alloc_array(most, sizeof(twi_node *)),
+    rendezvous m = {.members = twi_alloc_array(most, sizeof(twi_node *)),
+                    .starts = twi_alloc_array(most, sizeof(twi_node *)),
                     .devices = twi_alloc_array(most, sizeof *m.devices)};
     if (!first || !next || !m.members || !m.starts || !m.devices)
         TWI_TRY(twi_fail_memory(p->error, "arranging a rendezvous"));

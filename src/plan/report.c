@@ -133,7 +133,8 @@ static bool list_node(const twi_plan *plan, twi_placement *placement, const twi_
     const char *kernel = kernel_of(node), *name = twi_arena_strdup(arena, node->name);
     tw_fate fate = fate_in_plan(node, kernel);
     int *inputs = twi_arena_alloc(arena, sizeof *inputs * (size_t)node->num_inputs);
-    const char *why = node->origin && fate == TW_FATE_STEP && !crosses(node) ? twi_placement_why(placement, node->origin) : NULL;
+    const char *why =
+        node->origin && fate == TW_FATE_STEP && !crosses(node) ? twi_placement_why(placement, node->origin) : NULL;
     if (why)
         why = twi_arena_strdup(arena, why);
     if (!name || (!inputs && node->num_inputs))
@@ -162,8 +163,8 @@ bool twi_plan_list_nodes(const twi_plan *plan, twi_placement *placement, twi_are
 
 /* ---- what soft placement costs --------------------------------------------------------------------------------- */
 
-/* The moved node of the user's graph that a node of the plan stands for; NULL: it was not moved, or the plan's node is one
- * that a rewrite has put elsewhere. */
+/* The moved node of the user's graph that a node of the plan stands for; NULL: it was not moved, or the plan's node is
+ * one that a rewrite has put elsewhere. */
 static const tw_node *moved_node(twi_placement *placement, const twi_node *node)
 {
     const tw_node *origin = node->rank >= 0 ? node->origin : NULL;

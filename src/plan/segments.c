@@ -7,7 +7,7 @@
 
 enum { FEWEST = 2 }; /* kernels and copies: less is not worth it */
 
-/* ---- groups ---------------------------------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
 
 /* With all of the group so far, not with its first device only. */
 static bool joins(const twi_planning *p, int device, int group)
@@ -47,7 +47,7 @@ bool twi_breaks_recording(const twi_planning *p, const twi_node *node)
     return node->task->kernel && node->task->varies;
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 static twi_step *step_of(const twi_planning *p, const twi_node *node)
 {

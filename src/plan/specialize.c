@@ -10,15 +10,15 @@
 #include <limits.h>
 #include <string.h>
 
-/* ---- what is needed ------------------------------------------------------------------------------------------------ */
+/* ---- what is needed ---------------------------------------------------------------------------------------------- */
 
 static bool passes_reference(const tw_node *node)
 {
     return node->num_inputs && node->num_outputs && twi_output_is_reference((tw_output){(tw_node *)node, 0});
 }
 
-/* How many of its inputs are wanted: of what lies outside of the loop, or was done before the border, those that lead to
- * the variable behind a handle. */
+/* How many of its inputs are wanted: of what lies outside of the loop, or was done before the border, those that lead
+ * to the variable behind a handle. */
 static int count_wanted(const twi_copying *c, const tw_node *node)
 {
     int wanted = node->num_inputs;
@@ -80,7 +80,8 @@ static tw_status make_feeds(twi_copying *c)
     for (int i = 0; i < request->num_feeds; i++) {
         const twi_feed_shape *feed = &request->feeds[i];
         const tw_node *node = feed->output.node;
-        tw_attr attrs[] = {tw_attr_type("dtype", feed->dtype), tw_attr_shape("shape", feed->shape), tw_attr_int("index", i)};
+        tw_attr attrs[] = {tw_attr_type("dtype", feed->dtype), tw_attr_shape("shape", feed->shape),
+                           tw_attr_int("index", i)};
         if (feed->dead || feed->output.index < 0)
             continue;
         tw_status status = check_feed(c, feed);
@@ -146,8 +147,8 @@ static int list_before_read(const twi_copying *c, const tw_node *node, bool writ
     return count;
 }
 
-/* The node's data and control inputs in the region. A reference becomes the variable's handle for who writes it, and for
- * others a read, which happens when the node itself does: after all that the node comes after. */
+/* The node's data and control inputs in the region. A reference becomes the variable's handle for who writes it, and
+ * for others a read, which happens when the node itself does: after all that the node comes after. */
 static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **result, int *count)
 {
     int most = 2 * (2 * node->num_inputs + node->num_control_inputs) + 1, num_controls = 0, num_writers = 0;
@@ -193,7 +194,7 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
     return TW_OK;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 /* Under another op: what a default that is not fed, a restore or an update by reference is planned as. */
 static tw_status make_planned(twi_copying *c, const tw_node *node, const twi_value *inputs, int count, twi_node **made)
@@ -233,7 +234,8 @@ static tw_status fail_unfed(twi_copying *c, const tw_node *node)
 static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
 {
     int count = 0;
-    twi_value *controls = twi_arena_alloc(&c->p->plan->arena, sizeof *controls * (size_t)(node->num_control_inputs + 1));
+    twi_value *controls =
+        twi_arena_alloc(&c->p->plan->arena, sizeof *controls * (size_t)(node->num_control_inputs + 1));
     if (!controls)
         return twi_fail_memory(c->p->error, "copying a graph");
     for (int i = 0; i < node->num_control_inputs && !twi_copy_is_outside(c, node); i++)

@@ -76,14 +76,14 @@ static inline bool twi_copy_is_done(const twi_copying *c, const tw_node *node)
     return behind && node->id < behind->num_done && behind->done[node->id];
 }
 
-/* ---- specialize.c --------------------------------------------------------------------------------------------------- */
+/* ---- specialize.c ------------------------------------------------------------------------------------------------ */
 
 /* Copies a node that is needed and not left to a loop, unless it has been. What it takes has been. */
 tw_status twi_copy_once(twi_copying *c, const tw_node *node);
 /* What the region gives for fetch `number`, and the node that says whether it has a value; NULL: always. */
 tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node **guard);
 
-/* ---- conditions.c ------------------------------------------------------------------------------------------------- */
+/* ---- conditions.c ------------------------------------------------------------------------------------------------ */
 
 /* Behind a border: finds out which sides of conditions were taken before it. */
 tw_status twi_settle_conditions(twi_copying *c);
@@ -101,7 +101,7 @@ tw_status twi_guard_of(twi_copying *c, tw_output output, twi_node **guard, bool 
 tw_status twi_find_loop_conditions(twi_copying *c, const tw_output *inputs, int num_inputs, const tw_node *exit,
                                    bool *never);
 
-/* ---- loops.c -------------------------------------------------------------------------------------------------------- */
+/* ---- loops.c ----------------------------------------------------------------------------------------------------- */
 
 /* The frame whose nodes are being copied. */
 static inline int twi_copy_frame(const twi_copying *c)
@@ -131,7 +131,7 @@ static inline bool twi_copy_is_hoisted(const twi_copying *c, const tw_node *node
     return c->frames && c->frames->unchanging[node->id] && c->frames->of[node->id] != twi_copy_frame(c);
 }
 
-/* ---- series.c ------------------------------------------------------------------------------------------------------- */
+/* ---- series.c ---------------------------------------------------------------------------------------------------- */
 
 /* Notes what a node does to a stack or an array, or what it gives; *folded: the value, if it is known. */
 tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs, twi_value *folded);

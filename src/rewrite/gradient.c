@@ -86,7 +86,8 @@ void twi_take_cut(const twi_rewriting *r, twi_cut *last, twi_raw_gradient *g, co
 void twi_find_conv(const twi_rewriting *r, twi_raw_gradient *g, const twi_node *reader)
 {
     twi_node *conv = twi_find_link(g->value, TWI_OP_Conv2DBackpropFilter, g->user);
-    bool fits = conv && conv->device == reader->device && conv->guard == reader->guard && tw_shape_elements(twi_shape(g->value)) <= INT32_MAX &&
+    bool fits = conv && conv->device == reader->device && conv->guard == reader->guard &&
+                tw_shape_elements(twi_shape(g->value)) <= INT32_MAX &&
                 strcmp(twi_attr_string(&conv->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
                 twi_rewrite_has_kernel(r, reader, "_TransposedFilterConv2DBackpropFilter", twi_dtype(g->value));
     g->conv = fits ? conv : NULL;

@@ -41,7 +41,7 @@ struct twi_match {
     twi_node *nodes[TWI_PATTERN_CLAUSES];
 };
 
-/* ---- reading rows; a malformed one is a bug of ours ---------------------------------------------------------------- */
+/* ---- reading rows; a malformed one is a bug of ours -------------------------------------------------------------- */
 
 static const char *skip(const char *at)
 {
@@ -132,7 +132,7 @@ static void read_pattern(const twi_fusion *row, pattern *p)
     }
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static twi_value value_of(const twi_match *m, const argument *a)
 {
@@ -193,7 +193,7 @@ static bool take(twi_match *m, int k, twi_node *node, bool swapped)
     return fits;
 }
 
-/* ---- applying ------------------------------------------------------------------------------------------------------ */
+/* ---- applying ---------------------------------------------------------------------------------------------------- */
 
 /* Which result of which product takes the place of a value; -1: none. */
 static int product_of(const twi_match *m, twi_value value)
@@ -386,7 +386,7 @@ static bool apply(twi_match *m)
     return fits;
 }
 
-/* ---- searching ------------------------------------------------------------------------------------------------------ */
+/* ---- searching --------------------------------------------------------------------------------------------------- */
 
 static bool search(twi_match *m, int k);
 
@@ -460,7 +460,7 @@ static bool search(twi_match *m, int k)
     return found || (c->optional && search(m, k + 1));
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_OPS = 1024 }; /* a power of two, well above how many ops there are */
 

@@ -26,8 +26,8 @@ bool twi_rewrite_is_disabled(const char *disable, const char *name)
     return false;
 }
 
-/* Other stages ask twi_rewrite_is_disabled() for these: constants are folded while a graph is copied (plan/specialize.c),
- * the layout of images is changed by plan/layout.c, memory is reused by plan/memory.c. */
+/* Other stages ask twi_rewrite_is_disabled() for these: constants are folded while a graph is copied
+ * (plan/specialize.c), the layout of images is changed by plan/layout.c, memory is reused by plan/memory.c. */
 static const char *const other_names[] = {"all", "fold", "layout", "reuse"};
 enum { PASSES = sizeof passes / sizeof *passes, OTHERS = sizeof other_names / sizeof *other_names };
 

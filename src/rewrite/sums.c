@@ -30,8 +30,8 @@ static const twi_node *sum_of(const terms *t, twi_value value, const twi_node *u
     return fits ? sum : NULL;
 }
 
-/* Notes what the value is the sum of, in order, and returns how many; 0: too many, or added in another order: neighbours
- * first, so the left of two sums has all the terms that a power of two can hold. */
+/* Notes what the value is the sum of, in order, and returns how many; 0: too many, or added in another order:
+ * neighbours first, so the left of two sums has all the terms that a power of two can hold. */
 static int gather(terms *t, twi_value value, const twi_node *user)
 {
     const twi_node *sum = sum_of(t, value, user);

@@ -301,8 +301,7 @@ tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *w, twi_l
     return status;
 }
 
-/* ---- running
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
                           const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error)

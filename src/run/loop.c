@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- before the first run ------------------------------------------------------------------------------------------
- */
+/* ---- before the first run ---------------------------------------------------------------------------------------- */
 
 static void wake_nobody(void *user)
 {
@@ -64,8 +63,7 @@ tw_status twi_loops_prepare(twi_plan *plan, const atomic_bool *ending, tw_error 
     return status;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static tw_status copy(twi_device *to_device, void *to, twi_device *from_device, const void *from, const twi_port *port,
                       tw_error *error)
@@ -126,8 +124,7 @@ static tw_status leave(const twi_step *step)
     return status;
 }
 
-/* ---- rounds --------------------------------------------------------------------------------------------------------
- */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 /* The step's own words, and which one it was. */
 static tw_status tell(const twi_step *step, const twi_step *inner, tw_status status)

@@ -194,8 +194,8 @@ static tw_status take_values(unpacking *u, tw_dtype dtype, void *values, size_t 
     return status;
 }
 
-tw_status twi_unpack_values(const char *bytes, size_t size, tw_dtype dtype, void *values, size_t count, const char *what,
-                     tw_error *error)
+tw_status twi_unpack_values(const char *bytes, size_t size, tw_dtype dtype, void *values, size_t count,
+                            const char *what, tw_error *error)
 {
     unpacking u = {bytes, size, 0, what, error};
     tw_status status = take_values(&u, dtype, values, count);

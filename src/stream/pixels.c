@@ -20,7 +20,8 @@ static scratch divide(const twi_distorter *d, void *memory)
 {
     size_t row = (size_t)d->out_width * (size_t)d->channels;
     uint32_t *rows = memory;
-    return (scratch){rows, rows + row, (float *)(rows + 2 * row), (float *)(rows + 3 * row), (uint8_t *)(rows + 4 * row)};
+    return (scratch){rows, rows + row, (float *)(rows + 2 * row), (float *)(rows + 3 * row),
+                     (uint8_t *)(rows + 4 * row)};
 }
 
 /* One row of the crop from one of the image (NULL: it lies outside, zeros). */

@@ -202,8 +202,9 @@ tw_status twi_order_writer_open(const char *path, const twi_order_head *head, in
     if (step > 0 && twi_order_log_read(path, &before, NULL) == TW_OK && is_same_run(&before.head, head) &&
         before.head.first <= step && before.head.first + before.count >= step)
         first = before.head.first;
-    twi_text_printf(&text, "tower order 1\nmodel %s towers %" PRId64 " batch %" PRId64 " seed %" PRId64 " first %" PRId64
-                    "\n", head->model, head->towers, head->batch, head->seed, first);
+    twi_text_printf(&text,
+                    "tower order 1\nmodel %s towers %" PRId64 " batch %" PRId64 " seed %" PRId64 " first %" PRId64 "\n",
+                    head->model, head->towers, head->batch, head->seed, first);
     for (int64_t i = first; i < step; i++)
         twi_text_append(&text, line, (size_t)print_record(line, i, &before.records[i - first]));
     if (text.failed)

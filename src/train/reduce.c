@@ -160,7 +160,8 @@ static void reduce_rows(const twi_reducer *r, tw_grads *const *towers, int i, tw
         return;
     }
     tw_find_rows(towers[0]->gradients[i], &rows);
-    twi_log(TWI_LOG_INFO, "variable '%s' has a sparse gradient: the rows that %d towers touch are joined, not all %d added",
+    twi_log(TWI_LOG_INFO,
+            "variable '%s' has a sparse gradient: the rows that %d towers touch are joined, not all %d added",
             towers[0]->variables[i]->name, r->towers, rows.count);
     double share = tw_output_dtype(rows.values) == TW_FLOAT64 ? 1.0 / r->towers : 1.0f / (float)r->towers;
     for (int t = 0; t < num_results(r); t++) {

@@ -26,8 +26,9 @@ static tw_status complain(const reader *r, const char *expected)
     if (!length)
         length = *r->at ? 1 : (int)strlen(shown);
     const char *quote = *r->at ? "'" : "";
-    return twi_fail(r->error, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': expected %s at character %d, found %s%.*s%s",
-                    r->text, expected, (int)(r->at - r->text) + 1, quote, length < 60 ? length : 60, shown, quote);
+    return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                    "all-reduce spec '%.200s': expected %s at character %d, found %s%.*s%s", r->text, expected,
+                    (int)(r->at - r->text) + 1, quote, length < 60 ? length : 60, shown, quote);
 }
 
 /* "one of tree, ring, xring" */

@@ -26,8 +26,8 @@ static void out_of_memory(tw_trainer *t)
 
 enum { BUCKET_BYTES = 1 << 20 };
 
-/* On GPUs a copy and a launch cost more than the bytes of most gradients, so they are joined. That changes no bit of the
- * tree's sums. Where the mean goes to variables that lie in one place, each has it beside itself instead. */
+/* On GPUs a copy and a launch cost more than the bytes of most gradients, so they are joined. That changes no bit of
+ * the tree's sums. Where the mean goes to variables that lie in one place, each has it beside itself instead. */
 static int64_t bucket_bytes(const tw_trainer *t)
 {
     const tw_average_options *a = &t->recipe.average;

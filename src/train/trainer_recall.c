@@ -1,5 +1,5 @@
-/* trainer_recall.c - what a checkpoint remembers and a run may change: the first rate, its schedule, the reduction. Where
- * nothing is asked for they go on as they were; where something else is, that is done, and can be said. */
+/* trainer_recall.c - what a checkpoint remembers and a run may change: the first rate, its schedule, the reduction.
+ * Where nothing is asked for they go on as they were; where something else is, that is done, and can be said. */
 #include "base/status.h"
 
 #include <stdio.h>
@@ -202,7 +202,8 @@ static bool recall_schedule(twi_recipe *recipe, const tw_tensor *saved)
     if (!asks_for_schedule(&recipe->rule))
         recipe->rule = before;
     else if (strcmp(schedule_to_text(&recipe->rule, new), schedule_to_text(&before, old)) != 0)
-        twi_recipe_note(recipe, "rate", twi_schedule_text(&recipe->rule, new, 256), twi_schedule_text(&before, old, 256));
+        twi_recipe_note(recipe, "rate", twi_schedule_text(&recipe->rule, new, 256),
+                        twi_schedule_text(&before, old, 256));
     return true;
 }
 

@@ -117,8 +117,9 @@ char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
 double twi_trainer_steps(const tw_trainer *t, double length)
 {
     double examples = (double)tw_trainer_examples(t);
-    double of_unit[] = {
-        [TW_RATE_EPOCHS] = (double)t->recipe.data_examples / examples, [TW_RATE_STEPS] = 1, [TW_RATE_EXAMPLES] = 1 / examples};
+    double of_unit[] = {[TW_RATE_EPOCHS] = (double)t->recipe.data_examples / examples,
+                        [TW_RATE_STEPS] = 1,
+                        [TW_RATE_EXAMPLES] = 1 / examples};
     return fmax(1, floor(length * of_unit[t->recipe.rule.unit] + 1e-9));
 }
 

@@ -16,8 +16,8 @@ static const char *tag_of(const tw_trainer *t, const char *group, const char *na
     return text;
 }
 
-tw_status twi_trainer_write_curve(const tw_trainer *t, tw_event_writer *events, const char *name, int64_t step, float value,
-                                  tw_error *error)
+tw_status twi_trainer_write_curve(const tw_trainer *t, tw_event_writer *events, const char *name, int64_t step,
+                                  float value, tw_error *error)
 {
     char tag[320];
     return events ? tw_event_writer_add_scalar(events, tag_of(t, "train", name, tag), step, value, error) : TW_OK;

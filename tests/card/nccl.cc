@@ -35,7 +35,8 @@ static int inside; /* how many threads are between the begin and the end of a gr
 
 static int hung(void)
 {
-    const char *rank = getenv("CARD_NCCL_HANGS"); /* the rank that never comes to life, from the start or at a reduction */
+    const char *rank =
+        getenv("CARD_NCCL_HANGS"); /* the rank that never comes to life, from the start or at a reduction */
     return rank ? atoi(rank) : -1;
 }
 
@@ -207,8 +208,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
     return ncclSuccess;
 }
 
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream)
 {
     NCCL(ncclInternalError)
     if (!grouped || comm->progress || comm->finalized || type != ncclFloat32 || op != ncclSum)

@@ -20,7 +20,7 @@
 std::recursive_mutex card::lock;
 thread_local cudaError_t card::last_error;
 
-/* ---- counting ------------------------------------------------------------------------------------------------------ */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 static struct {
     long calls, fail_at;
@@ -110,7 +110,7 @@ extern "C" const char *card_leaks(void)
     return counted.leaks.c_str();
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 extern "C" cudaError_t cudaGetLastError(void)
 {
@@ -136,7 +136,7 @@ extern "C" const char *cudaGetErrorName(cudaError_t)
     return "cudaErrorMadeUp";
 }
 
-/* ---- cards ------------------------------------------------------------------------------------------------------------ */
+/* ---- cards ------------------------------------------------------------------------------------------------------- */
 
 static thread_local int current;
 
@@ -206,7 +206,7 @@ extern "C" cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned)
     return code;
 }
 
-/* ---- streams, events, graphs --------------------------------------------------------------------------------------------- */
+/* ---- streams, events, graphs ------------------------------------------------------------------------------------- */
 
 typedef std::function<void()> work;
 
@@ -231,7 +231,8 @@ struct CUgraph_st {
 };
 
 struct CUgraphExec_st {
-    std::vector<work> nodes; /* in an order that the edges allow, as unlike the one in which they were written as can be */
+    std::vector<work>
+        nodes; /* in an order that the edges allow, as unlike the one in which they were written as can be */
     double ms = 0;
 };
 
@@ -479,7 +480,8 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
 extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
     CALL(cudaErrorUnknown)
-    if (!begin->timed || !end->timed || !begin->stream || !end->stream || begin->stream->ordinal != end->stream->ordinal)
+    if (!begin->timed || !end->timed || !begin->stream || !end->stream ||
+        begin->stream->ordinal != end->stream->ordinal)
         return cudaErrorInvalidResourceHandle;
     *ms = (float)((begin->of_node || end->of_node ? 0 : end->ms - begin->ms) + *end->clock - *begin->clock);
     return cudaSuccess;
@@ -630,7 +632,7 @@ extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream
     return cudaSuccess;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 struct piece {
     size_t bytes;

@@ -17,7 +17,7 @@
  * graphs of 20 runs. One takes 1 or 2 ms, so the first replay is all the warming up there is; four are timed. */
 enum { RUNS = 20, LOOKS = 1 + 5, OF_CUDNN = 2 * LOOKS, OF_CUBLASLT = 2 * LOOKS };
 
-/* ---- starts ---------------------------------------------------------------------------------------------------------- */
+/* ---- starts ------------------------------------------------------------------------------------------------------ */
 
 /* What a start has seen; shared by the processes through a pipe. */
 typedef struct seen {
@@ -112,7 +112,7 @@ static seen start(void)
     return start_on(1, 0);
 }
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static char folder[64];
 
@@ -163,7 +163,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void the_fastest_is_taken_and_the_next_start_times_nothing(void **state)
 {

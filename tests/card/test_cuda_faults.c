@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* ---- a program ------------------------------------------------------------------------------------------------------- */
+/* ---- a program --------------------------------------------------------------------------------------------------- */
 
 enum { CARDS = 2, STEPS = 4 };
 
@@ -85,7 +85,7 @@ static tw_status run(const char *type, float *losses, counts *after, tw_error *e
     return run_on((tw_device_options){0}, type, losses, after, error);
 }
 
-/* ---- every call ------------------------------------------------------------------------------------------------------ */
+/* ---- every call -------------------------------------------------------------------------------------------------- */
 
 static long stride = 23; /* between the calls that are tried; the argument "every" makes it 1, "some" 397 */
 
@@ -131,7 +131,7 @@ static void every_call_that_fails_is_named_and_nothing_stays_behind(void **state
     assert_failing_calls_are_answered(try_one, stride, 1000, LONG_MAX);
 }
 
-/* ---- recording ------------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static void a_step_is_recorded_once_and_replayed_with_the_same_numbers(void **state)
 {
@@ -155,7 +155,7 @@ static void a_step_is_recorded_once_and_replayed_with_the_same_numbers(void **st
     assert_string_equal(card_leaks(), "");
 }
 
-/* ---- machines -------------------------------------------------------------------------------------------------------- */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 static int one_line(const char *part)
 {

@@ -38,7 +38,7 @@ static tw_output one_more(tw_graph *g, const tw_variable *step)
     return tw_assign_add(g, step->handle, tw_scalar_of(g, TW_INT64, 1));
 }
 
-/* ---- schedules ---------------------------------------------------------------------------------------------------- */
+/* ---- schedules --------------------------------------------------------------------------------------------------- */
 
 enum { SCHEDULES = 6, STEPS = 5 };
 
@@ -103,7 +103,7 @@ static void every_schedule_is_one_launch(void **state)
     }
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* What is computed of a count before it grows, by way of a matrix and after: two programs; the second one writes, reads
  * what it wrote, and has constants that wait for it. */
@@ -214,14 +214,15 @@ static void long_programs_are_several(void **state)
     assert_ok(tw_session_run(session, &(tw_feed){start, zero}, 1, &end, 1, &value, &error));
     assert_true(tw_tensor_value(value, 0) == LONG * (LONG - 1) / 2 * WIDE * (WIDE - 1) / 2.0);
     assert_in_range(planned_nodes(session, "_Scalars"), 3, 5);
-    assert_int_equal(planned_nodes(session, "AddV2") + planned_nodes(session, "Mul") + planned_nodes(session, "AddN"), 0);
+    assert_int_equal(planned_nodes(session, "AddV2") + planned_nodes(session, "Mul") + planned_nodes(session, "AddN"),
+                     0);
     tw_tensor_release(zero);
     tw_tensor_release(value);
     tw_session_destroy(session);
     tw_graph_destroy(g);
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /* Who else wants the losses of examples, or the gradient of the softmax as it is, keeps the nodes apart. */
 static void losses_that_others_want_stay_apart(void **state)
@@ -314,7 +315,8 @@ static void counting_does_not_wait_for_updates_and_nobody_can_tell(void **state)
         assert_true(apart[i] == cpu[i]);
         assert_true(together[i] == cpu[i]);
     }
-    assert_int_equal(count_and_update("/gpu:0", "averages", false, together), 3); /* the count, the update, the averages */
+    assert_int_equal(count_and_update("/gpu:0", "averages", false, together),
+                     3); /* the count, the update, the averages */
     assert_int_equal(count_and_update("/gpu:0", NULL, false, together), 2);
 }
 
@@ -340,7 +342,7 @@ static void a_count_that_is_asked_for_comes_after_the_update(void **state)
     tw_graph_destroy(g);
 }
 
-/* ---- buckets ------------------------------------------------------------------------------------------------------ */
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
 /* What somebody else wants of a gradient stays a node, and the bucket reads that. */
 static void gradients_that_others_want_are_laid_end_to_end_as_they_are(void **state)
@@ -406,7 +408,7 @@ static void a_gradient_that_travels_alone_gets_its_decay_by_the_same_launch(void
     tw_graph_destroy(g);
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------------------ */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 /* A batch, its images in bfloat16 and back, and perhaps as floats: what each fetch gives. */
 static void make_batches(const char *disable, bool floats_too, tw_tensor *values[3], int *fused)
@@ -418,8 +420,8 @@ static void make_batches(const char *disable, bool floats_too, tw_tensor *values
     for (int i = 0; i < 5 * 6 * 6 * 3; i++)
         ((uint8_t *)tw_tensor_data(images))[i] = (uint8_t)(i * i * 7 >> 3);
     *(int64_t *)tw_tensor_data(step) = 2;
-    tw_attr attrs[] = {tw_attr_int("batch", 4), tw_attr_int("examples", 4), tw_attr_int("augmentation", TW_AUGMENT_TUTORIAL_TRAIN),
-                       tw_attr_int("crop", 4)};
+    tw_attr attrs[] = {tw_attr_int("batch", 4), tw_attr_int("examples", 4),
+                       tw_attr_int("augmentation", TW_AUGMENT_TUTORIAL_TRAIN), tw_attr_int("crop", 4)};
     TW_DEVICE(g, "/gpu:0") {
         inputs[0] = tw_constant(g, images);
         inputs[1] = tw_constant_int32s(g, TW_SHAPE(5), (int32_t[]){4, 2, 0, 1, 3});

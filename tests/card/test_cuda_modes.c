@@ -1,5 +1,5 @@
-/* Every way of keeping variables and of bringing gradients together on two cards trains as on the CPU: all variables after
- * some steps, those of both towers among them. On cards that are not there (card.h). */
+/* Every way of keeping variables and of bringing gradients together on two cards trains as on the CPU: all variables
+ * after some steps, those of both towers among them. On cards that are not there (card.h). */
 #include "testing.h"
 
 #include "card.h"
@@ -93,9 +93,10 @@ static void train(const mode *m, bool on_cards, bool plan_only, values *v)
     tw_devices_destroy(devices);
 }
 
-/* Sums have another order on a card: within `tolerance` of the largest number. A bias before a batch normalization has no
- * gradient but what is lost by rounding. */
-static void compare(const mode *m, const char *name, const tw_tensor *expected, const tw_tensor *found, double tolerance)
+/* Sums have another order on a card: within `tolerance` of the largest number. A bias before a batch normalization has
+ * no gradient but what is lost by rounding. */
+static void compare(const mode *m, const char *name, const tw_tensor *expected, const tw_tensor *found,
+                    double tolerance)
 {
     double largest = 1e-2, apart = 0;
     assert_int_equal(tw_tensor_elements(expected), tw_tensor_elements(found));

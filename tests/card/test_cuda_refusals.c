@@ -138,7 +138,8 @@ static void nothing_asked_for_is_told_too(void **state)
     tw_session *s = open_session(g, true);
     assert_same_as_on_the_cpu(s, y, false);
     assert_on(s, y.node, "CPU:0");
-    assert_message(tw_session_why(s, y.node), "nothing was asked for, and the kernel of a GPU refuses LRN of float (" REASON);
+    assert_message(tw_session_why(s, y.node),
+                   "nothing was asked for, and the kernel of a GPU refuses LRN of float (" REASON);
     tw_session_destroy(s);
     tw_graph_destroy(g);
 }
@@ -167,10 +168,11 @@ static void a_refused_fused_node_is_left_apart(void **state)
     const float numbers[] = {-1, 2, 3};
     tw_graph *g = tw_graph_create();
     tw_output y = {0};
-    tw_tensor *nothing = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2, 0)), *none = tw_tensor_create(TW_FLOAT32, TW_SHAPE(0, 3));
+    tw_tensor *nothing = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2, 0)),
+              *none = tw_tensor_create(TW_FLOAT32, TW_SHAPE(0, 3));
     tw_tensor *bias = tw_tensor_from(TW_FLOAT32, TW_SHAPE(3), numbers);
     TW_DEVICE(g, "/gpu:0")
-        y = tw_relu(g, tw_bias_add(g, tw_matmul(g, tw_constant(g, nothing), tw_constant(g, none)), tw_constant(g, bias)));
+    y = tw_relu(g, tw_bias_add(g, tw_matmul(g, tw_constant(g, nothing), tw_constant(g, none)), tw_constant(g, bias)));
     tw_session *s = open_session(g, false);
     tw_tensor *value = fetch(s, y);
     for (int i = 0; i < 6; i++)

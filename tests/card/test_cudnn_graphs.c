@@ -1,6 +1,6 @@
-/* Every graph that the CUDA plug-in asks cuDNN to compute, given to the real library without a card: it finalizes, and for
- * an H200 that is only described (h200.deviceprop.json) there is an engine that obeys our rules. Skipped where there is no
- * cuDNN. */
+/* Every graph that the CUDA plug-in asks cuDNN to compute, given to the real library without a card: it finalizes, and
+ * for an H200 that is only described (h200.deviceprop.json) there is an engine that obeys our rules. Skipped where
+ * there is no cuDNN. */
 #include "testing.h"
 
 #include "base/file.h"
@@ -78,8 +78,9 @@ static void check(const twi_conv_graph *what, bool engine_needs_no_driver)
     if (engine_needs_no_driver) {
         cudnnBackendDescriptor_t card = described_card(&d);
         if (!twi_engine_next(&d, graph, NULL, card, &rules, &(twi_search){0}, &engine))
-            fail_msg("direction %d, %s, %lld channels to %lld: no engine %s", what->direction, tw_dtype_name(what->type),
-                     (long long)what->in_channels, (long long)what->out_channels, error.message);
+            fail_msg("direction %d, %s, %lld channels to %lld: no engine %s", what->direction,
+                     tw_dtype_name(what->type), (long long)what->in_channels, (long long)what->out_channels,
+                     error.message);
         assert_true(engine.number >= 0 && engine.workspace <= rules.workspace);
     }
     twi_descriptors_free(&d);

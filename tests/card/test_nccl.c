@@ -6,10 +6,10 @@
 
 enum { CARDS = 3, VARIABLES = 3, STEPS = 3, MOST_CALLS = 10000 };
 
-/* ---- a program ------------------------------------------------------------------------------------------------------- */
+/* ---- a program --------------------------------------------------------------------------------------------------- */
 
-/* On each device variables of its own, and their gradients: small integers, so that sums are the same in any order. Returns
- * what makes their means; values[CARDS * VARIABLES] are the variables after an update. */
+/* On each device variables of its own, and their gradients: small integers, so that sums are the same in any order.
+ * Returns what makes their means; values[CARDS * VARIABLES] are the variables after an update. */
 static tw_output build(tw_graph *g, const char *type, const char *spec, tw_output *values)
 {
     tw_grads *grads[CARDS], *means[CARDS];
@@ -89,7 +89,8 @@ static tw_status run(job *j, tw_error *error)
     if (status == TW_OK) {
         j->means = build(g, j->type, j->spec, values);
         assert_string_equal(tw_graph_message(g), "");
-        status = tw_session_create(g, &(tw_session_options){.devices = devices, .trace = j->delay > 0}, &session, error);
+        status =
+            tw_session_create(g, &(tw_session_options){.devices = devices, .trace = j->delay > 0}, &session, error);
     }
     tw_output start = tw_initialize_variables(g);
     if (status == TW_OK)
@@ -117,7 +118,7 @@ static int complain(const char *what, const char *text)
     return BAD;
 }
 
-/* ---- what comes out -------------------------------------------------------------------------------------------------- */
+/* ---- what comes out ---------------------------------------------------------------------------------------------- */
 
 static int same_sums(long unused)
 {
@@ -139,7 +140,7 @@ static void cards_reduce_to_what_the_host_does(void **state)
     assert_int_equal(in_a_process(same_sums, 0), FINE);
 }
 
-/* ---- every call ------------------------------------------------------------------------------------------------------ */
+/* ---- every call -------------------------------------------------------------------------------------------------- */
 
 static long stride = 29; /* between the calls that are tried; the argument "every" makes it 1 */
 
@@ -180,7 +181,7 @@ static void every_call_that_fails_is_named_and_communicators_are_given_back(void
     assert_failing_calls_are_answered(try_one, stride, 200, MOST_CALLS);
 }
 
-/* ---- who does not come ----------------------------------------------------------------------------------------------- */
+/* ---- who does not come ------------------------------------------------------------------------------------------- */
 
 static bool has(const job *j, const char *part)
 {
@@ -240,7 +241,8 @@ static int hangs_while_it_reduces(long unused)
     setenv("CARD_NCCL_AT", "reduction", 1);
     if (run(&j, &error) != TW_OK)
         return complain("does not go on", error.message);
-    if (j.first.status != TW_DEADLINE_EXCEEDED || !has(&j, "/device:GPU:") || !has(&j, "ncclAllReduce has not ended there"))
+    if (j.first.status != TW_DEADLINE_EXCEEDED || !has(&j, "/device:GPU:") ||
+        !has(&j, "ncclAllReduce has not ended there"))
         return complain("not told what hangs", j.first.message);
     if (card_count("ncclCommAbort") != CARDS || card_count("ncclCommInitRankConfig") != 2 * CARDS)
         return complain("communicators are not made anew", "");
@@ -253,7 +255,8 @@ static int comes_late(long unused)
     (void)unused;
     tw_error error = {0};
     job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .delay = 0.6};
-    if (run(&j, &error) != TW_DEADLINE_EXCEEDED || !has(&j, "/device:GPU:2 has not come within the collective timeout of 0.1 s"))
+    if (run(&j, &error) != TW_DEADLINE_EXCEEDED ||
+        !has(&j, "/device:GPU:2 has not come within the collective timeout of 0.1 s"))
         return complain("not told who is late", j.first.message);
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
@@ -329,7 +332,7 @@ static void a_call_that_does_not_come_back_is_named_and_given_up(void **state)
         assert_int_equal(in_a_process(hangs_in, (long)i), FINE);
 }
 
-/* ---- what cannot be -------------------------------------------------------------------------------------------------- */
+/* ---- what cannot be ---------------------------------------------------------------------------------------------- */
 
 static int refusals(long unused)
 {
@@ -340,9 +343,11 @@ static int refusals(long unused)
     assert_string_equal(tw_devices_nccl(&why) ? "" : why, "");
     assert_ok(tw_devices_create(NULL, &devices, &error));
     assert_ok(tw_devices_check_nccl(devices, names, 2, &error));
-    assert_fails(tw_devices_check_nccl(devices, names, 3, &error), TW_INVALID_ARGUMENT, "towers 0 and 2 share /job:localhost");
+    assert_fails(tw_devices_check_nccl(devices, names, 3, &error), TW_INVALID_ARGUMENT,
+                 "towers 0 and 2 share /job:localhost");
     names[1] = "/cpu:0";
-    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "device:CPU:0 is of kind 'cpu'");
+    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT,
+                 "device:CPU:0 is of kind 'cpu'");
     names[1] = "/gpu:7";
     assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "there is no device '/gpu:7'");
     tw_devices_destroy(devices);

@@ -371,7 +371,8 @@ static void try_save(int64_t old, int64_t new, int stride)
     long had = states;
     for (int cut = 0; cut <= num_steps; cut++)
         try_cut(cut, stride, old, new);
-    printf("step %lld where step %lld was: %d calls, %ld states\n", (long long)new, (long long)old, num_steps, states - had);
+    printf("step %lld where step %lld was: %d calls, %ld states\n", (long long)new, (long long)old, num_steps,
+           states - had);
 }
 
 int main(int count, char **words)

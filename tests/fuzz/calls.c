@@ -1,5 +1,5 @@
-/* calls.c - programs of public calls: in any order, any pointer NULL, several threads on one session. What they are given
- * is what earlier calls gave, or nothing. */
+/* calls.c - programs of public calls: in any order, any pointer NULL, several threads on one session. What they are
+ * given is what earlier calls gave, or nothing. */
 #include "fuzz.h"
 
 #include <pthread.h>
@@ -162,7 +162,8 @@ static void build(program *p)
         break;
     case 10: keep(p, tw_initialize_variables(graph(p))); break;
     case 11: {
-        tw_variable *made = tw_get_variable(graph(p), missing(p) ? NULL : "v", TW_FLOAT32, shape(p), (tw_initializer){0});
+        tw_variable *made =
+            tw_get_variable(graph(p), missing(p) ? NULL : "v", TW_FLOAT32, shape(p), (tw_initializer){0});
         p->variables[p->made++ % KEPT] = made;
         keep(p, tw_variable_read(graph(p), made));
         break;
@@ -228,7 +229,8 @@ void fuzz_calls(const uint8_t *bytes, size_t size)
 {
     static tw_devices *devices;
     if (!devices)
-        tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .virtual_gpus = 2, .no_gpus = true), &devices, NULL);
+        tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .virtual_gpus = 2, .no_gpus = true), &devices,
+                          NULL);
     program p = {.n = {bytes, bytes + size}, .devices = devices, .graph = tw_graph_create()};
     for (int i = 0; i < MOST_CALLS && p.n.at < p.n.end; i++)
         call(&p);

@@ -79,7 +79,8 @@ void __sanitizer_malloc_hook(const volatile void *block, size_t bytes)
     (void)block;
     if (!atomic_load(&counting))
         return;
-    long long now = atomic_fetch_add(&live, (long long)bytes) + (long long)bytes, bound = bound_of(atomic_load(&input_size));
+    long long now = atomic_fetch_add(&live, (long long)bytes) + (long long)bytes,
+              bound = bound_of(atomic_load(&input_size));
     if (now > bound) {
         atomic_store(&counting, false);
         refuse("MB of memory", (double)now / (1 << 20), (double)bound / (1 << 20), atomic_load(&input_size));

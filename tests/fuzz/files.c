@@ -179,7 +179,8 @@ static void load(const char *name)
     for (int split = TW_SPLIT_TRAIN; split <= TW_SPLIT_TEST; split++) {
         tw_dataset *dataset;
         if (tw_dataset_load(name, fuzz_folder(), (tw_dataset_split)split,
-                            TW_OPTIONS(tw_dataset_options, .allow_fewer = true, .height = 4), &dataset, &error) != TW_OK)
+                            TW_OPTIONS(tw_dataset_options, .allow_fewer = true, .height = 4), &dataset,
+                            &error) != TW_OK)
             continue;
         for (int64_t i = 0; i < tw_dataset_count(dataset); i++)
             if (tw_dataset_labels(dataset)[i] < 0 || tw_dataset_labels(dataset)[i] >= tw_dataset_classes(dataset))

@@ -75,8 +75,9 @@ enum { GPUS = 2, MOST_MILLISECONDS = 300 };
 static tw_devices *devices(void)
 {
     static tw_devices *set;
-    if (!set && tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .virtual_gpus = GPUS, .no_gpus = true),
-                                  &set, NULL) != TW_OK)
+    if (!set &&
+        tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .virtual_gpus = GPUS, .no_gpus = true), &set,
+                          NULL) != TW_OK)
         abort();
     return set;
 }
@@ -136,8 +137,8 @@ void fuzz_run(const uint8_t *bytes, size_t size)
     bool small = true;
     devices();
     if (!graph || tw_graph_import(graph, bytes, size, NULL, &error) != TW_OK ||
-        tw_session_create(graph, TW_OPTIONS(tw_session_options, .devices = devices(), .allow_soft_placement = true), &session,
-                          &error) != TW_OK) {
+        tw_session_create(graph, TW_OPTIONS(tw_session_options, .devices = devices(), .allow_soft_placement = true),
+                          &session, &error) != TW_OK) {
         tw_graph_destroy(graph);
         return;
     }
@@ -240,7 +241,8 @@ static void draw_attr(drawing *d, const twi_attr_spec *spec)
     case TW_ATTR_TYPE: attr.type = draw_type(d, spec->allowed_types); break;
     case TW_ATTR_STRING:
         if (spec->num_allowed_strings)
-            attr = tw_attr_string(spec->name, spec->allowed_strings[next_below(&d->n, (unsigned)spec->num_allowed_strings)]);
+            attr = tw_attr_string(spec->name,
+                                  spec->allowed_strings[next_below(&d->n, (unsigned)spec->num_allowed_strings)]);
         else
             attr = tw_attr_string(spec->name, next_byte(&d->n) & 1 ? "a" : "");
         break;
@@ -358,7 +360,8 @@ static void differentiate(drawing *d)
 
 static bool is_whole(tw_dtype type)
 {
-    return type == TW_INT32 || type == TW_INT64 || type == TW_INT16 || type == TW_INT8 || type == TW_UINT8 || type == TW_BOOL;
+    return type == TW_INT32 || type == TW_INT64 || type == TW_INT16 || type == TW_INT8 || type == TW_UINT8 ||
+           type == TW_BOOL;
 }
 
 /* Types and shapes are the same, whole numbers too; others as near as kernels that add in another order come. */

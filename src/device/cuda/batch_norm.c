@@ -37,8 +37,8 @@ static tw_status accepts_norm_relu_grad(const twi_prepare *p)
     return accepts(p, (int)twi_attr_int(p->attrs, "M", 1));
 }
 
-/* Images are `gradients` inputs and x; behind them come `read` vectors [C] that are read, of `vectors`; then, with a side,
- * another image. */
+/* Images are `gradients` inputs and x; behind them come `read` vectors [C] that are read, of `vectors`; then, with a
+ * side, another image. */
 static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int vectors)
 {
     tw_shape x = p->inputs[gradients].shape;

@@ -161,7 +161,7 @@ static __device__ __forceinline__ bool tells(void)
     return blockIdx.x == 0 && threadIdx.y == 0;
 }
 
-/* ---- forward -------------------------------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* Of the thread's next rows, from `row` on, one of which there is. */
 template <typename T, bool WHOLE>
@@ -280,7 +280,7 @@ static __global__ void __launch_bounds__(NORM_THREADS, 1)
     }
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 /* What the gradient of what the normalization gave is made of. */
 template <typename T, int ROWS> struct taken {
@@ -383,7 +383,7 @@ static __global__ void __launch_bounds__(NORM_THREADS, 1)
     }
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 /* As many quads side by side as there are, up to MOST_QUADS. */
 static dim3 threads_of(const twi_cuda_batch_norm *b)

@@ -26,7 +26,7 @@ static long long number_of(int64_t number)
     return (long long)(number < TWI_OWN_ALGORITHMS ? number : number - TWI_OWN_ALGORITHMS);
 }
 
-/* ---- timing ---------------------------------------------------------------------------------------------------------- */
+/* ---- timing ------------------------------------------------------------------------------------------------------ */
 
 typedef struct stopwatch {
     cudaEvent_t begin, end;
@@ -194,7 +194,7 @@ static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const tw
     return best;
 }
 
-/* ---- choosing -------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static void say(const twi_cuda_device *c, const twi_contest *contest, const twi_choice *choice, const char *how)
 {
@@ -279,7 +279,7 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
     return status;
 }
 
-/* ---- whether there is anything to choose --------------------------------------------------------------------------- */
+/* ---- whether there is anything to choose ------------------------------------------------------------------------- */
 
 typedef struct answered {
     twi_answer answer;

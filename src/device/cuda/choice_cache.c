@@ -30,7 +30,7 @@ typedef struct cache {
 /* The process's, like the libraries. */
 static cache *caches;
 
-/* ---- choices --------------------------------------------------------------------------------------------------------- */
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
 
 static twi_choice *find(const cache *m, const char *key)
 {
@@ -55,7 +55,7 @@ static bool put(cache *m, const twi_choice *choice)
     return true;
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 /* "$XDG_CACHE_HOME/tower/algorithms/NVIDIA-H200.cudnn-91900.driver-13000"; "" if there is no place. */
 static void find_path(cache *m, const twi_card *card, const twi_contest *contest)
@@ -68,8 +68,9 @@ static void find_path(cache *m, const twi_card *card, const twi_contest *contest
     name[i] = 0;
     bool in_cache = cache && cache[0] == '/', at_home = home && home[0] == '/';
     if ((wish && strcmp(wish, "off") == 0) || (!in_cache && !at_home) ||
-        snprintf(m->path, sizeof m->path, "%s%s/tower/algorithms/%s.%s-%zu.driver-%d",
-                 in_cache ? cache : home, in_cache ? "" : "/.cache", name, contest->maker, contest->version, card->driver) >= (int)sizeof m->path)
+        snprintf(m->path, sizeof m->path, "%s%s/tower/algorithms/%s.%s-%zu.driver-%d", in_cache ? cache : home,
+                 in_cache ? "" : "/.cache", name, contest->maker, contest->version,
+                 card->driver) >= (int)sizeof m->path)
         m->path[0] = 0;
 }
 
@@ -137,7 +138,8 @@ static void save(cache *m)
                         (long long)m->choices[i].number, (unsigned long long)m->choices[i].settings,
                         (long long)(m->choices[i].ms * 1e6f + 0.5f));
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(m->path, '/') - m->path), m->path);
-    tw_status status = text.failed ? twi_fail_memory(&error, "keeping algorithms") : twi_make_directories(folder, &error);
+    tw_status status =
+        text.failed ? twi_fail_memory(&error, "keeping algorithms") : twi_make_directories(folder, &error);
     if (status == TW_OK)
         status = twi_file_replace(m->path, text.data, text.size, &error);
     twi_text_free(&text);
@@ -145,7 +147,7 @@ static void save(cache *m)
         complain(m, TWI_LOG_INFO, "chosen algorithms are not kept in", error.message);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* NULL when out of memory: then nothing is known. */
 static cache *cache_of(const twi_card *card, const twi_contest *contest)

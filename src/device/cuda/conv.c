@@ -74,7 +74,7 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* ---- kernels of ours ------------------------------------------------------------------------------------------------ */
+/* ---- kernels of ours --------------------------------------------------------------------------------------------- */
 
 /* TOWER_CONVOLUTIONS: "cudnn" or "tower", whose kernels may be taken, or "tower:3", which of ours. */
 static bool may_take(bool own, int variant)
@@ -152,7 +152,7 @@ static void next_own(convolution *c, const twi_search *search, twi_candidate *fo
 
 static const int64_t ids[] = {TWI_CONV_IMAGE, TWI_CONV_FILTER, TWI_CONV_OUTPUT, TWI_CONV_BIAS};
 
-/* ---- choosing an engine: see choice.h ------------------------------------------------------------------------------ */
+/* ---- choosing an engine: see choice.h ---------------------------------------------------------------------------- */
 
 /* Under the lock of the handle. */
 static tw_status find_engine(convolution *c, const twi_search *search, twi_candidate *found, tw_error *error)
@@ -373,7 +373,7 @@ static tw_status ask(const twi_prepare *p, convolution *c, twi_answer *answer)
     return TW_OK;
 }
 
-/* ---- preparing ----------------------------------------------------------------------------------------------------- */
+/* ---- preparing --------------------------------------------------------------------------------------------------- */
 
 /* Which operand is what. */
 typedef struct operands {
@@ -542,7 +542,7 @@ static tw_status prepare_backprop_filter(twi_prepare *p)
     return prepare(p, TWI_CONV_BACKWARD_FILTER);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 typedef struct rooms {
     char *filter, *image, *moments, *workspace;

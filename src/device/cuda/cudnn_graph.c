@@ -2,7 +2,7 @@
 #ifdef TOWER_WITH_CUDNN
 #include "device/cuda/cudnn_graph.h"
 
-/* ---- descriptors --------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 static void latch(twi_descriptors *d, const char *call, const char *where, int code)
 {
@@ -45,7 +45,7 @@ void twi_descriptors_free(twi_descriptors *d)
         d->cudnn->cudnnBackendDestroyDescriptor(d->items[--d->count]);
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static cudnnDataType_t type_of(tw_dtype type)
 {
@@ -54,8 +54,8 @@ static cudnnDataType_t type_of(tw_dtype type)
 
 /* [outer, height, width, channels] in memory; the library lists channels second. id 0: a value between two operations,
  * which is kept in float and has no memory. */
-static cudnnBackendDescriptor_t tensor(twi_descriptors *d, tw_dtype type, int64_t id, int64_t outer, const int64_t side[2],
-                                       int64_t channels)
+static cudnnBackendDescriptor_t tensor(twi_descriptors *d, tw_dtype type, int64_t id, int64_t outer,
+                                       const int64_t side[2], int64_t channels)
 {
     int64_t size[] = {outer, channels, side[0], side[1]};
     int64_t step[] = {side[0] * side[1] * channels, 1, side[1] * channels, channels};
@@ -112,7 +112,7 @@ static cudnnBackendDescriptor_t pointwise(twi_descriptors *d, cudnnPointwiseMode
     return op;
 }
 
-/* ---- convolutions -------------------------------------------------------------------------------------------------- */
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 /* What the library calls the parts of each direction. */
 static const struct {

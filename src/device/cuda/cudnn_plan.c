@@ -74,8 +74,8 @@ static uint64_t settings_of(twi_descriptors *d, cudnnBackendDescriptor_t configu
 }
 
 /* A plan of the configuration; NULL when the engine does not want to after all. */
-static cudnnBackendDescriptor_t plan_of(twi_descriptors *d, cudnnBackendDescriptor_t configuration, cudnnHandle_t handle,
-                                        cudnnBackendDescriptor_t card, size_t *workspace)
+static cudnnBackendDescriptor_t plan_of(twi_descriptors *d, cudnnBackendDescriptor_t configuration,
+                                        cudnnHandle_t handle, cudnnBackendDescriptor_t card, size_t *workspace)
 {
     int64_t bytes = 0;
     cudnnBackendDescriptor_t plan = twi_descriptor(d, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -161,7 +161,7 @@ void twi_engine_drop(twi_descriptors *d, const twi_engine *engine)
     }
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 void twi_variant_pack_free(const twi_cudnn *library, twi_variant_pack *pack)
 {
@@ -197,8 +197,8 @@ done:
 }
 
 tw_status twi_plan_execute(const twi_cudnn *library, cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
-                           twi_variant_pack *pack, int count, const int64_t *ids, void *const *pointers, void *workspace,
-                           tw_error *error)
+                           twi_variant_pack *pack, int count, const int64_t *ids, void *const *pointers,
+                           void *workspace, tw_error *error)
 {
     tw_status status;
     TWI_TRY(bind(library, pack, count, ids, pointers, workspace, error));

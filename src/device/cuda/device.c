@@ -2,8 +2,8 @@
  * Lives here:  the context, opened by the first call that needs one; staging for copies with the host; launching.
  * Never here:  listing (driver.c), kernels.
  *
- * All work of a device goes to one stream, so it happens in the order in which it was handed over, and no call but read()
- * and synchronize() waits for it. Two devices meet at events: see card_copy_from(). */
+ * All work of a device goes to one stream, so it happens in the order in which it was handed over, and no call but
+ * read() and synchronize() waits for it. Two devices meet at events: see card_copy_from(). */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "device/cuda/cuda.h"
 
@@ -165,7 +165,7 @@ static void card_free(twi_device *d, void *memory, size_t bytes)
     cudaFree(memory); /* waits for work that may still use it */
 }
 
-/* ---- copies with the host ------------------------------------------------------------------------------------------ */
+/* ---- copies with the host ---------------------------------------------------------------------------------------- */
 
 static size_t part_size(size_t bytes, size_t done)
 {
@@ -226,7 +226,7 @@ done:
     return status;
 }
 
-/* ---- copies between cards ------------------------------------------------------------------------------------------ */
+/* ---- copies between cards ---------------------------------------------------------------------------------------- */
 
 tw_status twi_cuda_wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error)
 {
@@ -308,7 +308,7 @@ done:
     return status;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static tw_status card_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
 {
@@ -424,8 +424,8 @@ twi_device *twi_cuda_device_create(int index, int number, int part, int parts, t
         return NULL;
     int multiprocessors = parts > 1 ? twi_cuda_part_size(card.multiprocessors, parts) : card.multiprocessors;
     if (multiprocessors == 0) {
-        twi_fail(error, TW_INVALID_ARGUMENT, "%s has %d multiprocessors, which is too few for %d logical GPUs", card.name,
-                 card.multiprocessors, parts);
+        twi_fail(error, TW_INVALID_ARGUMENT, "%s has %d multiprocessors, which is too few for %d logical GPUs",
+                 card.name, card.multiprocessors, parts);
         return NULL;
     }
     twi_cuda_device *c = twi_alloc(sizeof *c);
@@ -448,8 +448,8 @@ twi_device *twi_cuda_device_create(int index, int number, int part, int parts, t
     pthread_mutex_init(&c->recording, NULL);
     memcpy(d->name.uuid, card.uuid, sizeof d->name.uuid);
     twi_device_name_print(&d->name, d->text, sizeof d->text);
-    int length = snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s", card.name,
-                          (double)d->memory_total / (1 << 30), multiprocessors, card.uuid, card.pci);
+    int length = snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s",
+                          card.name, (double)d->memory_total / (1 << 30), multiprocessors, card.uuid, card.pci);
     if (parts > 1 && length > 0 && length < (int)sizeof d->description)
         snprintf(d->description + length, sizeof d->description - (size_t)length, ", logical: part %d of %d", part + 1,
                  parts);

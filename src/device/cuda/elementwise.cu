@@ -6,7 +6,7 @@
 #include "device/cuda/divide.cuh"
 #include "device/cuda/vector.cuh"
 
-/* ---- vectors ------------------------------------------------------------------------------------------------------- */
+/* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
 template <twi_cuda_unary OP> struct unary_of {
     __device__ __forceinline__ float operator()(float x) const
@@ -240,7 +240,7 @@ static __global__ void cast_kernel(tw_dtype from, tw_dtype to, int64_t n, const 
         cast_at(from, x, to, y, i);
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 template <typename F, typename X, typename Y>
 static void map(cudaStream_t stream, F f, int64_t n, const X *x, Y *y)

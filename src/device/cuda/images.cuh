@@ -6,7 +6,7 @@
 #include "device/cuda/divide.cuh"
 #include "device/cuda/vector.cuh"
 
-/* ---- quads ----------------------------------------------------------------------------------------------------------- */
+/* ---- quads ------------------------------------------------------------------------------------------------------- */
 
 /* A quad is four neighbouring channels, the last of a pixel perhaps fewer. Where the number of channels is a multiple of
  * four and the pointers allow it, all are WHOLE and move at once. */
@@ -95,7 +95,7 @@ static inline bool are_whole(int channels, const void *a, const void *b, const v
     return channels % QUAD == 0 && is_aligned(a) && is_aligned(b) && is_aligned(c) && is_aligned(d);
 }
 
-/* ---- windows --------------------------------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 /* A pool, and what its kernels divide by. */
 struct pooling {
@@ -239,7 +239,7 @@ static __device__ __forceinline__ void put_pixels(const twi_cuda_pool &p, const 
                                 values[y][x], at.c, p.channels);
 }
 
-/* ---- local response normalization ------------------------------------------------------------------------------------ */
+/* ---- local response normalization -------------------------------------------------------------------------------- */
 
 /* A block takes whole pixels, a thread one quad of them. */
 enum { MOST_THREADS = TWI_CUDA_MOST_LRN_CHANNELS / (int)QUAD };

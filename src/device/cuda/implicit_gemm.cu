@@ -127,7 +127,7 @@ static __device__ __forceinline__ int cell_offset(const tiling &t, int cell)
     return ((int)y * t.patch[1] + (int)x) * t.stride;
 }
 
-/* ---- the output, and the gradient of the image --------------------------------------------------------------------- */
+/* ---- the output, and the gradient of the image ------------------------------------------------------------------- */
 
 struct filters {
     int channels;              /* of the result */
@@ -340,7 +340,7 @@ convolve_kernel(tiling t, filters f, const T *source, const T *filter, const T *
         leave_moments(all, (moments *)shared, channel / QUAD, f.channels / QUAD, parts);
 }
 
-/* ---- the gradient of the filter ------------------------------------------------------------------------------------- */
+/* ---- the gradient of the filter ---------------------------------------------------------------------------------- */
 
 /* A block has 16 channels of the output's gradient a side, and of the image's 16, or its few, at `groups` cells (or, of
  * few channels, fours of cells), over some of the tiles. */
@@ -561,7 +561,7 @@ filter_gradient_kernel(tiling t, gradient p, const T *image, const T *gradients,
     }
 }
 
-/* ---- which of them ---------------------------------------------------------------------------------------------------- */
+/* ---- which of them ----------------------------------------------------------------------------------------------- */
 
 /* How a variant computes; rows and columns in tiles, of a warp. */
 struct shape {

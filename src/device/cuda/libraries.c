@@ -37,7 +37,7 @@ static void say_which(const char *name, size_t major, size_t minor, size_t patch
     twi_log(TWI_LOG_DETAIL, "%s %zu.%zu.%zu is that in '%s'", name, major, minor, patch, file_of(call));
 }
 
-/* ---- cuBLASLt ------------------------------------------------------------------------------------------------------ */
+/* ---- cuBLASLt ---------------------------------------------------------------------------------------------------- */
 
 static struct {
     pthread_once_t once;
@@ -65,7 +65,8 @@ static void open_cublas(void)
 #undef X
     size_t version = cublas.works ? cublas.table.cublasLtGetVersion() : 0;
     if (cublas.works)
-        say_which("cuBLASLt", version / 10000, version / 100 % 100, version % 100, (void *)cublas.table.cublasLtGetVersion);
+        say_which("cuBLASLt", version / 10000, version / 100 % 100, version % 100,
+                  (void *)cublas.table.cublasLtGetVersion);
 }
 
 tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error)
@@ -94,7 +95,7 @@ void twi_cublas_close(twi_cuda_device *c)
     c->cublas = NULL;
 }
 
-/* ---- cuDNN --------------------------------------------------------------------------------------------------------- */
+/* ---- cuDNN ------------------------------------------------------------------------------------------------------- */
 
 #ifdef TOWER_WITH_CUDNN
 static struct {
@@ -143,8 +144,8 @@ done:
     return status;
 }
 
-/* The library may refuse a stream of another context than the one in which the handle was made, and a part's streams have
- * one of their own; so its handle is tried, and made in there if it must be. */
+/* The library may refuse a stream of another context than the one in which the handle was made, and a part's streams
+ * have one of their own; so its handle is tried, and made in there if it must be. */
 static tw_status make_handle_of_part(twi_cuda_device *c, tw_error *error)
 {
     tw_status status;
@@ -203,7 +204,7 @@ void twi_cudnn_close(twi_cuda_device *c)
 }
 #endif
 
-/* ---- NCCL ---------------------------------------------------------------------------------------------------------- */
+/* ---- NCCL -------------------------------------------------------------------------------------------------------- */
 
 #ifdef TOWER_WITH_NCCL
 static struct {

@@ -2,8 +2,8 @@
  *
  * Matrices here are row-major, cuBLASLt's are column-major by default; a row-major matrix read so is its transpose. So
  * the library is asked for the transpose of the product, b' a', where nothing has to move. Sums are in
- * float; unless the device is told otherwise products are not of TF32, and no algorithm is taken that adds up in an order
- * of its own (in-place reductions of split sums). */
+ * float; unless the device is told otherwise products are not of TF32, and no algorithm is taken that adds up in an
+ * order of its own (in-place reductions of split sums). */
 #include "base/hash.h"
 #include "base/memory.h"
 #include "device/cuda/choice.h"
@@ -103,13 +103,13 @@ static tw_status multiply(product *m, const void *a, const void *b, const void *
     if (m->biased)
         TWI_LIBRARY_CALL(NULL, error, m->library, cublasLtMatmulDescSetAttribute, m->operation,
                          CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-    TWI_LIBRARY_CALL(NULL, error, m->library, cublasLtMatmul, m->handle, m->operation, &one, b, m->b, a, m->a, &zero, out,
-                     m->out, out, m->out, &m->algorithm, m->workspace ? workspace : NULL, m->workspace, stream);
+    TWI_LIBRARY_CALL(NULL, error, m->library, cublasLtMatmul, m->handle, m->operation, &one, b, m->b, a, m->a, &zero,
+                     out, m->out, out, m->out, &m->algorithm, m->workspace ? workspace : NULL, m->workspace, stream);
 done:
     return status;
 }
 
-/* ---- choosing an algorithm: see choice.h --------------------------------------------------------------------------- */
+/* ---- choosing an algorithm: see choice.h ------------------------------------------------------------------------- */
 
 /* Operands may lie in the middle of an arena: their addresses are multiples of 64 (device/kernel.h), which is what
  * the library is promised. None lies in the middle of another: who reads parts of a list is a kernel of our own. */
@@ -221,7 +221,7 @@ done:
     return status;
 }
 
-/* ---- preparing and running ----------------------------------------------------------------------------------------- */
+/* ---- preparing and running --------------------------------------------------------------------------------------- */
 
 /* The product as the library sees it, and its algorithms; nothing of both where there is nothing to multiply. */
 static tw_status describe(const twi_prepare *p, product *m)

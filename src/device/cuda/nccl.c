@@ -90,8 +90,8 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is none", p->op,
                         p->node, d->text);
     if (((const twi_cuda_device *)d)->parts)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is a part of one",
-                        p->op, p->node, d->text);
+        return twi_fail(p->error, TW_INVALID_ARGUMENT,
+                        "%s '%s': NCCL works between whole cards, and %s is a part of one", p->op, p->node, d->text);
     return TW_OK;
 }
 
@@ -160,7 +160,7 @@ static tw_status find_clique(const twi_prepare *p, const int64_t *devices, int c
     return status;
 }
 
-/* ---- shares in a reduction ----------------------------------------------------------------------------------------- */
+/* ---- shares in a reduction --------------------------------------------------------------------------------------- */
 
 static void destroy_part(void *object)
 {
@@ -316,7 +316,8 @@ static void wait_for_others(clique *c, member *m, const twi_run *r)
         abort_world(c);
 }
 
-static _Thread_local member *started; /* by this thread, a dispatcher's, and not yet seen to have ended; NULL: nothing */
+static _Thread_local member
+    *started; /* by this thread, a dispatcher's, and not yet seen to have ended; NULL: nothing */
 
 static tw_status meet(member *m, const part *a, const twi_run *r)
 {
@@ -368,7 +369,7 @@ static tw_status prepare_done(twi_prepare *p)
     return prepare_part(p);
 }
 
-/* ---- the watch ------------------------------------------------------------------------------------------------------- */
+/* ---- the watch --------------------------------------------------------------------------------------------------- */
 
 enum { NAP_NS = 20000, NAPS_A_LOOK = 50 }; /* the library is asked less often, since that is another thread's work */
 

@@ -58,8 +58,8 @@ void twi_nccl_list(char *names, size_t size, const char *name)
 
 tw_status twi_nccl_too_late(const char *names, double patience, const char *what, const char *where, tw_error *error)
 {
-    return twi_fail(error, TW_DEADLINE_EXCEEDED, "%s has not come within the collective timeout of %g s: %s (%s)", names,
-                    patience, what, where);
+    return twi_fail(error, TW_DEADLINE_EXCEEDED, "%s has not come within the collective timeout of %g s: %s (%s)",
+                    names, patience, what, where);
 }
 
 /* The call that the thread is in does not come back; under the lock. */

@@ -94,7 +94,7 @@ static __global__ void average_pool_grad_kernel(pooling pool, quads q, const T *
     put_pixels<WHOLE>(p, at, dx, sums);
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y)
 {

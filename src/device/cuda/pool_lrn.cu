@@ -67,7 +67,7 @@ static __device__ __forceinline__ band band_of_block(const bands &b, int rows)
     return {n, first, min(b.rows, rows - first), (int)slot, (int)(blockDim.x / b.quads.divisor), (int)quad * QUAD};
 }
 
-/* ---- forward -------------------------------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* MaxPool, then LRN. */
 template <typename T, bool WHOLE>
@@ -137,7 +137,7 @@ static __global__ void __launch_bounds__(BAND_THREADS, 2)
     }
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 /* Where the ReLU before was shut nothing goes on. */
 static __device__ __forceinline__ void shut(bool relu, const float (&x)[QUAD], float (&dx)[QUAD])
@@ -204,7 +204,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
         put_quad<WHOLE>(dx + pixel + at.c, gradient, at.c, l.channels);
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 /* What a launch in bands asks for. */
 struct band_launch {

@@ -1,9 +1,9 @@
 /* recording.c - work written down as a CUDA graph, of one card or of several: a node for each launch, an edge where one
  * must come after another.
  *
- * Each work is captured by itself, on the recorder of its card, into the one graph; so it comes after what it is said to,
- * and after nothing else. The graph is launched into the stream of the card that opened it, and streams of the others
- * wait: all that was handed to any of them before is done first, all that comes afterwards later. */
+ * Each work is captured by itself, on the recorder of its card, into the one graph; so it comes after what it is said
+ * to, and after nothing else. The graph is launched into the stream of the card that opened it, and streams of the
+ * others wait: all that was handed to any of them before is done first, all that comes afterwards later. */
 #include "device/cuda/cuda.h"
 
 #include "base/array.h"

@@ -166,8 +166,8 @@ static tw_status run_relu_grad_bias(const twi_run *r)
 static tw_status run(const twi_run *r)
 {
     const reduction *kept = r->state;
-    return TWI_LAUNCH(r, twi_cuda_reduce(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0], r->outputs[0],
-                                         r->workspace, kept->counters));
+    return TWI_LAUNCH(r, twi_cuda_reduce(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0],
+                                         r->outputs[0], r->workspace, kept->counters));
 }
 
 /* ---- many biases ---------------------------------------------------------------------------------------------- */

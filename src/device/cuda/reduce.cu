@@ -178,7 +178,7 @@ static __device__ __forceinline__ void fold_way(twi_cuda_fold fold, const R &rea
     }
 }
 
-/* ---- rows: what an output is made of lies side by side, or anywhere --------------------------------------------------- */
+/* ---- rows: what an output is made of lies side by side, or anywhere ---------------------------------------------- */
 
 /* What kernels need to know of a reduction. */
 struct job {
@@ -229,7 +229,7 @@ static __global__ void __launch_bounds__(FOLDERS) rows_kernel(job j, R reader, T
         put(y + o, finish(j.fold, value, j.inputs));
 }
 
-/* ---- columns: outputs lie side by side, what each is made of one row below the other ---------------------------------- */
+/* ---- columns: outputs lie side by side, what each is made of one row below the other ----------------------------- */
 
 /* Where a thread of a block stands that is `across` threads wide. */
 struct place {
@@ -320,7 +320,7 @@ static __global__ void __launch_bounds__(FOLDERS) sums_kernel(sums s, float *par
         fold_part<SUMS, 1>(j, neighbours<T, 1, 1>{x}, p, block, part, y, parts, counters);
 }
 
-/* ---- launching ----------------------------------------------------------------------------------------------------- */
+/* ---- launching --------------------------------------------------------------------------------------------------- */
 
 static bool is_sum(const twi_cuda_reduction *d)
 {
@@ -517,7 +517,7 @@ cudaError_t twi_cuda_relu_grad_bias(cudaStream_t stream, tw_dtype type, const tw
     return cudaGetLastError();
 }
 
-/* ---- places -------------------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* A value and its number along the axis; number -1: none yet. */
 struct found {

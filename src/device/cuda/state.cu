@@ -13,7 +13,7 @@ template <typename U> static __global__ void add_integers(U sign, int64_t n, U *
         var[i] += sign * value[i];
 }
 
-/* ---- updates, many at once ------------------------------------------------------------------------------------------ */
+/* ---- updates, many at once --------------------------------------------------------------------------------------- */
 
 template <typename T>
 static __device__ float step_momentum(bool nesterov, const float *k, float var, float g, float *accumulated)
@@ -120,7 +120,7 @@ template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(t
     }
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, int64_t n, void *var, const void *value)
 {

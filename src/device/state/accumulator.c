@@ -23,7 +23,7 @@ struct twi_accumulator {
     rows sum;
 };
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static void free_rows(rows *r)
 {
@@ -89,7 +89,7 @@ tw_status twi_accumulator_make(twi_resource *resource, const twi_accumulator_opt
     return TW_OK;
 }
 
-/* ---- arithmetic --------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 static void add(tw_dtype dtype, int64_t count, const void *from, void *to)
 {
@@ -122,7 +122,7 @@ static void divide(tw_dtype dtype, int64_t count, int64_t by, void *values)
         }
 }
 
-/* ---- gathering, with the lock held -------------------------------------------------------------------------------- */
+/* ---- gathering, with the lock held ------------------------------------------------------------------------------- */
 
 static int64_t row_elements(const twi_accumulator *a)
 {
@@ -178,8 +178,8 @@ static tw_status check_shape(twi_accumulator *a, const twi_run *r, tw_shape shap
     return TW_OK;
 }
 
-tw_status twi_accumulator_apply(twi_accumulator *a, const twi_run *r, int64_t step, const int64_t *indices, tw_shape shape,
-                                const void *values)
+tw_status twi_accumulator_apply(twi_accumulator *a, const twi_run *r, int64_t step, const int64_t *indices,
+                                tw_shape shape, const void *values)
 {
     static const int64_t whole[] = {0};
     /* merge() reads these and changes nothing */
@@ -198,7 +198,7 @@ tw_status twi_accumulator_apply(twi_accumulator *a, const twi_run *r, int64_t st
     return status;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------------------ */
 
 static tw_status give(twi_accumulator *a, const twi_run *r)
 {
@@ -237,7 +237,8 @@ tw_status twi_accumulator_take(twi_accumulator *a, const twi_run *r, int64_t req
     while (a->gradients < required && !(r->ending && atomic_load(r->ending)))
         pthread_cond_wait(&a->changed, &a->lock);
     if (a->gradients < required) {
-        status = twi_fail(r->error, TW_CANCELLED, "taking a gradient of accumulator '%s' was cancelled", a->options.name);
+        status =
+            twi_fail(r->error, TW_CANCELLED, "taking a gradient of accumulator '%s' was cancelled", a->options.name);
     } else {
         status = give(a, r);
         free_rows(&a->sum);

@@ -22,8 +22,7 @@ struct twi_table {
     int64_t capacity; /* a power of two, at least twice `room` */
 };
 
-/* ---- elements ------------------------------------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
 
 static void *element(tw_dtype dtype, const void *data, int64_t i)
 {
@@ -89,8 +88,7 @@ static uint64_t hash_of(tw_dtype dtype, const void *key)
     return hash;
 }
 
-/* ---- with the lock held
- * ---------------------------------------------------------------------------------------------- */
+/* ---- with the lock held ------------------------------------------------------------------------------------------ */
 
 static int64_t *find_slot(const twi_table *t, const void *key)
 {
@@ -148,8 +146,7 @@ static bool put(twi_table *t, const void *key, const void *value, bool *differs)
     return true;
 }
 
-/* ---- tables
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static void destroy(void *object)
 {

@@ -1,11 +1,11 @@
-/* accumulator.c - the ops of accumulators (device/state/accumulator.h does the work) and of staging areas, which are queues
- * that nodes find by name (device/state/queue.h). */
+/* accumulator.c - the ops of accumulators (device/state/accumulator.h does the work) and of staging areas, which are
+ * queues that nodes find by name (device/state/queue.h). */
 #include "device/state/accumulator.h"
 #include "device/state/queue.h"
 
 #include <string.h>
 
-/* ---- accumulators --------------------------------------------------------------------------------------------------- */
+/* ---- accumulators ------------------------------------------------------------------------------------------------ */
 
 static tw_status prepare_accumulator(twi_prepare *p)
 {
@@ -27,11 +27,11 @@ static tw_status prepare_use(twi_prepare *p)
     const twi_attr *dtype = twi_attr_find(p->attrs, "dtype");
     p->state = twi_accumulator_of(p->inputs[0].resource);
     if (!p->state)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 0 is not the handle of an accumulator", p->op,
-                        p->node);
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 0 is not the handle of an accumulator",
+                        p->op, p->node);
     if (dtype && dtype->type != twi_accumulator_what(p->state)->dtype)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': a gradient of %s, the accumulator has %s", p->op, p->node,
-                        tw_dtype_name(dtype->type), tw_dtype_name(twi_accumulator_what(p->state)->dtype));
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': a gradient of %s, the accumulator has %s", p->op,
+                        p->node, tw_dtype_name(dtype->type), tw_dtype_name(twi_accumulator_what(p->state)->dtype));
     if (dtype && twi_accumulator_what(p->state)->sparse != (strncmp(p->op, "Sparse", 6) == 0))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the accumulator is %s", p->op, p->node,
                         twi_accumulator_what(p->state)->sparse ? "sparse" : "not sparse");
@@ -51,7 +51,8 @@ static tw_status run_sparse_apply(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld indices, but %lld rows", r->node,
                         (long long)r->input_operands[2].elements,
                         (long long)(values->shape.rank < 1 ? 0 : values->shape.dims[0]));
-    return twi_accumulator_apply(r->state, r, *(const int64_t *)r->inputs[1], r->inputs[2], values->shape, r->inputs[3]);
+    return twi_accumulator_apply(r->state, r, *(const int64_t *)r->inputs[1], r->inputs[2], values->shape,
+                                 r->inputs[3]);
 }
 
 static tw_status run_take(const twi_run *r)
@@ -71,7 +72,7 @@ static tw_status run_count(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- staging areas -------------------------------------------------------------------------------------------------- */
+/* ---- staging areas ----------------------------------------------------------------------------------------------- */
 
 /* state: the queue that has the area's name. */
 static tw_status prepare_staging(twi_prepare *p)
@@ -80,7 +81,8 @@ static tw_status prepare_staging(twi_prepare *p)
     const twi_attr *types = twi_attr_find(p->attrs, "dtypes");
     int64_t capacity = twi_attr_int(p->attrs, "capacity", 0);
     if (twi_attr_int(p->attrs, "memory_limit", 0))
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': memory_limit is not supported, capacity is", p->op, p->node);
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': memory_limit is not supported, capacity is", p->op,
+                        p->node);
     if (types->count > TWI_QUEUE_COMPONENTS)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s' has %d components, the most are %d", p->op, p->node,
                         types->count, TWI_QUEUE_COMPONENTS);

@@ -44,7 +44,7 @@ static int64_t crosses_of(const cross *c, int64_t example)
     return product;
 }
 
-/* ---- one of them ---------------------------------------------------------------------------------------------------- */
+/* ---- one of them ------------------------------------------------------------------------------------------------- */
 
 static uint64_t shift_mix(uint64_t x)
 {
@@ -101,7 +101,7 @@ static void step(const cross *c, int64_t example, int64_t *chosen)
     }
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 /* Inputs are indices, values and shapes of the sparse columns, then the dense ones. */
 static tw_status read_sparse(const cross *c, int i, int64_t *first)
@@ -120,8 +120,9 @@ static tw_status read_sparse(const cross *c, int i, int64_t *first)
     }
     c->columns[i] = (column){r->input_operands[n + i].dtype, r->inputs[n + i], first, 0};
     return at == rows ? TW_OK
-                      : twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': index %lld of sparse column %d is out of order or not "
-                                                                "below the batch's %lld",
+                      : twi_fail(r->error, TW_INVALID_ARGUMENT,
+                                 "'%s': index %lld of sparse column %d is out of order or not "
+                                 "below the batch's %lld",
                                  r->node, (long long)indices[2 * at], i, (long long)c->batch);
 }
 

@@ -1,5 +1,5 @@
-/* fourier.c - Fourier transforms over the last one to three axes, in plain C and in double inside: of complex numbers, and
- * of real ones, whose transform has only half of what it says along its last axis. */
+/* fourier.c - Fourier transforms over the last one to three axes, in plain C and in double inside: of complex numbers,
+ * and of real ones, whose transform has only half of what it says along its last axis. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/transform.h"

@@ -72,8 +72,9 @@ static tw_status run_gather_nd(const twi_run *r)
     twi_places places;
     tw_status status = twi_places_check(r, 1, params->shape, &places);
     if (status == TW_OK && places.count > 0 && params->elements == 0)
-        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld places are asked for, and there is nothing to take",
-                          r->node, (long long)places.count);
+        status =
+            twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld places are asked for, and there is nothing to take",
+                     r->node, (long long)places.count);
     if (status != TW_OK || out->elements == 0)
         return status;
     tw_dtype dtype = out->dtype;
@@ -88,8 +89,7 @@ static tw_status run_gather_nd(const twi_run *r)
     return done ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
-/* ---- DynamicStitch: merged[indices_k[i]] = data_k[i]; the last one wins, and what nobody names is zero -------------
- */
+/* ---- DynamicStitch: merged[indices_k[i]] = data_k[i]; the last one wins, and what nobody names is zero ----------- */
 
 static tw_status stitch(const twi_run *r)
 {

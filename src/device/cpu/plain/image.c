@@ -77,7 +77,8 @@ static tw_status run_decode_raw(const twi_run *r)
     tw_shape shape = in->shape;
     if (r->output_operands[0].elements >= 0)
         return decode_raw(r);
-    size_t bytes = in->elements ? ((const tw_string *)r->inputs[0])->size : 0, size = tw_dtype_size(r->output_operands[0].dtype);
+    size_t bytes = in->elements ? ((const tw_string *)r->inputs[0])->size : 0,
+           size = tw_dtype_size(r->output_operands[0].dtype);
     if (bytes % size != 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "DecodeRaw '%s': %zu bytes are no whole number of values of %zu bytes", r->node, bytes, size);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- CTCGreedyDecoder ------------------------------------------------------------------------------------------------ */
+/* ---- CTCGreedyDecoder -------------------------------------------------------------------------------------------- */
 
 typedef struct greedy {
     bool merges;
@@ -57,8 +57,8 @@ static tw_status run_greedy(const twi_run *r)
     for (int64_t b = 0; b < dims[1]; b++) {
         int64_t steps = ((const int32_t *)r->inputs[1])[b];
         if (steps < 0 || steps > dims[0])
-            return twi_fail(r->error, TW_FAILED_PRECONDITION, "'%s': sequence_length(%lld) is %lld, of %lld steps", r->node,
-                            (long long)b, (long long)steps, (long long)dims[0]);
+            return twi_fail(r->error, TW_FAILED_PRECONDITION, "'%s': sequence_length(%lld) is %lld, of %lld steps",
+                            r->node, (long long)b, (long long)steps, (long long)dims[0]);
         int64_t count = decode(r, b, NULL);
         total += count;
         longest = count > longest ? count : longest;
@@ -89,7 +89,7 @@ static tw_status prepare_greedy(twi_prepare *p)
     return twi_keep(p, &g, sizeof g);
 }
 
-/* ---- EditDistance ---------------------------------------------------------------------------------------------------- */
+/* ---- EditDistance ------------------------------------------------------------------------------------------------ */
 
 /* A sparse tensor whose last axis is a sequence, its entries in order. */
 typedef struct sparse {
@@ -170,9 +170,11 @@ static tw_status prepare_distance(twi_prepare *p)
     p->workspace = sizeof(int64_t) * ((size_t)p->inputs[4].elements + 1);
     p->state = twi_attr_bool(p->attrs, "normalize", true) ? (void *)(uintptr_t)&normalizes : NULL;
     for (int i = 0; i < 6; i += 3)
-        if (p->inputs[i].shape.dims[0] != p->inputs[i + 1].elements || p->inputs[i].shape.dims[1] != p->inputs[i + 2].elements)
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': indices [%lld,%lld] for %lld values and a shape of %lld",
-                            p->op, p->node, (long long)p->inputs[i].shape.dims[0], (long long)p->inputs[i].shape.dims[1],
+        if (p->inputs[i].shape.dims[0] != p->inputs[i + 1].elements ||
+            p->inputs[i].shape.dims[1] != p->inputs[i + 2].elements)
+            return twi_fail(p->error, TW_INVALID_ARGUMENT,
+                            "%s '%s': indices [%lld,%lld] for %lld values and a shape of %lld", p->op, p->node,
+                            (long long)p->inputs[i].shape.dims[0], (long long)p->inputs[i].shape.dims[1],
                             (long long)p->inputs[i + 1].elements, (long long)p->inputs[i + 2].elements);
     return TW_OK;
 }
@@ -188,7 +190,8 @@ static tw_status run_distance(const twi_run *r)
         distances[place] = !r->state ? edits : m ? edits / (float)m : n ? INFINITY : 0;
     }
     if (guess.at < guess.entries || truth.at < truth.entries)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices are out of order or outside of the shape", r->node);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices are out of order or outside of the shape",
+                        r->node);
     return TW_OK;
 }
 

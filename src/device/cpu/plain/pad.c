@@ -60,8 +60,7 @@ static tw_status run_pad(const twi_run *r)
                              twi_element_of_output(r->outputs[0], out->dtype, p.offset));
 }
 
-/* ---- mirrors ------------------------------------------------------------------------------------------------------
- */
+/* ---- mirrors ----------------------------------------------------------------------------------------------------- */
 
 /* The two pads of one axis within a padded array, with the inner elements that they mirror. Axes before it are seen
  * where they are inner, axes behind it whole: done from the last axis to the first, corners are mirrored twice. */

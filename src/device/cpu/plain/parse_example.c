@@ -104,8 +104,7 @@ static tw_status find_features(const twi_run *r, const layout *l, int64_t exampl
     return TW_OK;
 }
 
-/* ---- sparse features
- * ------------------------------------------------------------------------------------------------- */
+/* ---- sparse features --------------------------------------------------------------------------------------------- */
 
 static tw_status write_sparse(const twi_run *r, const layout *l, int key, const twi_feature *features, int64_t examples)
 {
@@ -137,8 +136,7 @@ static tw_status write_sparse(const twi_run *r, const layout *l, int key, const 
     return status;
 }
 
-/* ---- dense features
- * -------------------------------------------------------------------------------------------------- */
+/* ---- dense features ---------------------------------------------------------------------------------------------- */
 
 static tw_status use_default(const twi_run *r, const layout *l, int key, int64_t example, int64_t elements, void *to)
 {

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* ---- DecodeCSV
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- DecodeCSV --------------------------------------------------------------------------------------------------- */
 
 typedef struct csv {
     twi_csv form;
@@ -90,8 +89,7 @@ static tw_status run_csv(const twi_run *r)
     return status;
 }
 
-/* ---- splitting
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- splitting --------------------------------------------------------------------------------------------------- */
 
 typedef struct splitter {
     bool words; /* V2: by a separator, or where there is none by spaces; else by any of some characters */

@@ -1,6 +1,6 @@
 /* pool_lrn.c - pooling and local response normalization in either order, and their gradients with the ReLU's, in plain
- * C, in float: what the joint kernels are tested against. No op of TensorFlow's hands on the argmax as these do, so they
- * are written out and no chain of other kernels (chain.h). */
+ * C, in float: what the joint kernels are tested against. No op of TensorFlow's hands on the argmax as these do, so
+ * they are written out and no chain of other kernels (chain.h). */
 #include "base/memory.h"
 #include "device/cpu/plain/typed.h"
 #include "tensor/window.h"

@@ -251,8 +251,7 @@ static tw_status run_gather(const twi_run *r)
     return status == TW_OK ? gather_values(r, g, begin, end) : status;
 }
 
-/* ---- RaggedTensorToSparse
- * -------------------------------------------------------------------------------------------- */
+/* ---- RaggedTensorToSparse ---------------------------------------------------------------------------------------- */
 
 /* index[axis] for 0 <= axis < rank of value row i; `at` has for each axis its row. */
 static void index_of(const twi_run *r, int rank, int64_t i, int64_t *rows, int64_t *index)
@@ -313,8 +312,7 @@ static tw_status run_to_sparse(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- RaggedTensorToTensor
- * -------------------------------------------------------------------------------------------- */
+/* ---- RaggedTensorToTensor ---------------------------------------------------------------------------------------- */
 
 typedef struct partitions {
     int first, axes; /* the first input that is one, without that which counts rows */

@@ -22,7 +22,8 @@ static const char *string_at(const void *strings, int64_t i)
 /* Each tensor has a name, and a place where its slice is said. */
 static tw_status check_counts(twi_prepare *p, int tensors)
 {
-    if (p->inputs[PREFIX].elements == 1 && p->inputs[NAMES].elements == tensors && p->inputs[SLICES].elements == tensors)
+    if (p->inputs[PREFIX].elements == 1 && p->inputs[NAMES].elements == tensors &&
+        p->inputs[SLICES].elements == tensors)
         return TW_OK;
     return twi_fail(p->error, TW_INVALID_ARGUMENT,
                     "%s '%s': got %lld prefixes, %lld names and %lld slices for %d tensors", p->op, p->node,

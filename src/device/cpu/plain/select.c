@@ -12,8 +12,8 @@ typedef struct selection {
     int64_t size[TW_MAX_RANK], steps[3][TW_MAX_RANK];
 } selection;
 
-/* One piece of the last axis: to[i] = condition[i * c] ? yes[i * y] : no[i * n]. Without a branch, which conditions that
- * were drawn would mislead; the steps that are usual are constants, so that vectors of elements are taken. */
+/* One piece of the last axis: to[i] = condition[i * c] ? yes[i * y] : no[i * n]. Without a branch, which conditions
+ * that were drawn would mislead; the steps that are usual are constants, so that vectors of elements are taken. */
 #define SELECT(T)                                                                                                      \
     static inline __attribute__((always_inline)) void select_by_##T(T *to, const uint8_t *condition, const T *yes,     \
                                                                     const T *no, int64_t count, int64_t c, int64_t y,  \

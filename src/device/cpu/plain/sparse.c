@@ -54,8 +54,7 @@ static tw_status run_reorder(const twi_run *r)
     return status;
 }
 
-/* ---- SparseReshape
- * --------------------------------------------------------------------------------------------------- */
+/* ---- SparseReshape ----------------------------------------------------------------------------------------------- */
 
 /* The new shape with its open dimension, if it has one, filled in. */
 static tw_status find_shape(const twi_run *r, int64_t *shape)
@@ -101,8 +100,7 @@ static tw_status run_reshape(const twi_run *r)
     return status;
 }
 
-/* ---- SparseSlice
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- SparseSlice ------------------------------------------------------------------------------------------------- */
 
 static bool lies_within(const twi_run *r, int64_t i, int64_t rank)
 {
@@ -171,8 +169,7 @@ static tw_status run_slice_gradient(const twi_run *r)
     return status;
 }
 
-/* ---- SparseFillEmptyRows
- * --------------------------------------------------------------------------------------------- */
+/* ---- SparseFillEmptyRows ----------------------------------------------------------------------------------------- */
 
 /* Where each row's entries begin in the output. False: an index is no row. */
 static bool count_rows(const twi_run *r, int64_t rows, int64_t rank, int64_t *starts)
@@ -275,8 +272,7 @@ static tw_status run_fill_gradient(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- SparseConcat
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- SparseConcat ------------------------------------------------------------------------------------------------ */
 
 static tw_status prepare_concat(twi_prepare *p)
 {

@@ -1,6 +1,6 @@
 /* transform.c - see transform.h. Of n whose prime factors are small, by Cooley's and Tukey's splitting of n into its
- * factors, with four taken at once; of others by Bluestein's, as a convolution with a chirp, which is done by transforms
- * of a power of two. */
+ * factors, with four taken at once; of others by Bluestein's, as a convolution with a chirp, which is done by
+ * transforms of a power of two. */
 #include "device/cpu/plain/transform.h"
 
 #include "base/memory.h"

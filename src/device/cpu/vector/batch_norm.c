@@ -94,7 +94,8 @@ static tw_status relu_forward_prepare(twi_prepare *p)
 static void find_moments(const twi_run *r, const twi_rows_job *job)
 {
     const batch_norm *b = r->state;
-    float *batch_mean = r->outputs[1], *batch_variance = r->outputs[2], *mean = r->outputs[3], *variance = r->outputs[4];
+    float *batch_mean = r->outputs[1], *batch_variance = r->outputs[2], *mean = r->outputs[3],
+          *variance = r->outputs[4];
     double rows = (double)b->rows, bessel = rows / (rows > 1 ? rows - 1 : 1);
     twi_team_run(r->threads, twi_loops_best()->sum_moments, job, b->chunks);
     for (int64_t c = 0; c < b->channels; c++) {
