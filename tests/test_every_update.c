@@ -140,6 +140,11 @@ static tw_status run(const plan *p, tw_dtype dtype, bool plain, int threads, twt
 
 /* ---- what must come out ------------------------------------------------------------------------------------------ */
 
+static bool is_unsigned(tw_dtype dtype)
+{
+    return dtype == TW_UINT8 || dtype == TW_UINT16 || dtype == TW_UINT32 || dtype == TW_UINT64;
+}
+
 static void compare(const plan *p, const twt_op *got, const twt_op *wanted, bool bits, const char *what)
 {
     for (int i = 0; i < got->num_inputs && twi_role_is_variable(p->row->roles[i]); i++) {
@@ -149,8 +154,8 @@ static void compare(const plan *p, const twt_op *got, const twt_op *wanted, bool
                      p->signature->inputs[i].name, what);
         for (int64_t k = 0; !bits && k < a->elements; k++) {
             double x = tw_tensor_value(a, k), y = tw_tensor_value(b, k);
-            if (a->dtype == TW_UINT8 && y < 0)
-                y += UINT8_MAX + 1; /* it wraps */
+            if (is_unsigned(a->dtype) && y < 0)
+                y += ldexp(1, 8 * (int)tw_dtype_size(a->dtype)); /* it wraps */
             if (!(fabs(x - y) <= twt_tolerance_of(a->dtype) * fmax(1, fabs(y)) || (isnan(x) && isnan(y)) || x == y))
                 fail_msg("%s in %s (way %u, %s): '%s' element %lld is %.9g, expected %.9g %s", got->op,
                          tw_dtype_name(a->dtype), p->way, got->kernel, p->signature->inputs[i].name, (long long)k, x, y,

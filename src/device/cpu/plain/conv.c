@@ -55,6 +55,12 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
         twi_free(convolution);
         return status;
     }
+    /* What is empty may be as long as it likes along its other axes, and is not walked along them. */
+    const twi_operand *walked = image == &p->outputs[0] ? image : output;
+    if (walked->elements == 0)
+        convolution->batch = 0;
+    if (filter->elements == 0)
+        convolution->window.size[0] = convolution->window.size[1] = 0;
     p->state = convolution;
     p->workspace = twi_widened_bytes(p);
     return TW_OK;
