@@ -404,6 +404,25 @@ for pad in (False, True):
             {"b": corners(2, 9, 1), "s": scores_of(2, 9, 3), "each": i32(2), "all": i32(9)},
             {"b": corners(2, 9, 3), "s": scores_of(2, 9, 3), "each": i32(5), "all": i32(4)},
         )
+program(
+    "infinite_boxes_of_classes",
+    lambda: list(
+        raw.CombinedNonMaxSuppression(
+            boxes=holder(tf.float32, [1, 5, 1, 4], "b"),
+            scores=f32([0.9, 0.8, 0.7, 0.6, 0.5]).reshape(1, 5, 1),
+            max_output_size_per_class=5,
+            max_total_size=5,
+            iou_threshold=0.5,
+            score_threshold=-1,
+            clip_boxes=False,
+        )
+    ),
+    {
+        "b": f32(
+            [[0, 0, np.inf, np.inf], [0, 0, np.inf, np.inf], [0, 0, 1, 1], [np.nan, 0, 1, 1], [0, 0, 1, 1]]
+        ).reshape(1, 5, 1, 4)
+    },
+)
 
 for given in (False, True):
     for axis in (0, 1, 2):

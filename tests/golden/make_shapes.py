@@ -657,6 +657,13 @@ program("soft_boxes", lambda: list(raw.NonMaxSuppressionV5(
     score_threshold=0.2, soft_nms_sigma=0.5)),
         {"b": f32([[0.09, 0.54, 0.44, 0.63], [0.6, 0.83, 0.99, 1.07], [0.61, 0.51, 1.19, 0.98]])})
 
+# Infinite ones overlap by NaN, which lets a score fall to 0.
+for least in (-1, 0):
+    program("infinite_boxes_%d" % -least, lambda: [raw.NonMaxSuppressionV3(
+        boxes=tf.placeholder(tf.float32, [5, 4], name="b"), scores=f32([0.9, 0.8, 0.7, 0.6, 0.5]), max_output_size=5,
+        iou_threshold=0.5, score_threshold=least)],
+            {"b": f32([[0, 0, np.inf, np.inf], [0, 0, np.inf, np.inf], [0, 0, 1, 1], [np.nan, 0, 1, 1], [0, 0, 1, 1]])})
+
 # ---- samplers of classes by their weights; each run goes on where the last one stopped ----
 
 reseed(31)

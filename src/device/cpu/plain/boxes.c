@@ -16,7 +16,7 @@ typedef struct candidate {
 typedef struct rule {
     float overlap, score, scale; /* scale 0: who overlaps more goes; else its score falls */
     int64_t most;
-    bool pads;
+    bool pads, ignores_nan; /* an overlap that is NaN, of infinite boxes, counts for none */
 } rule;
 
 /* In order of the op's inputs behind max_output_size. */
@@ -87,11 +87,11 @@ typedef struct box {
 
 static box box_at(const rated *of, int i)
 {
-    float corners[4];
+    float c[4];
     for (int k = 0; k < 4; k++)
-        corners[k] = number(of, of->boxes, i * of->box_step + k);
-    return (box){fminf(corners[0], corners[2]), fminf(corners[1], corners[3]), fmaxf(corners[0], corners[2]),
-                 fmaxf(corners[1], corners[3])};
+        c[k] = number(of, of->boxes, i * of->box_step + k);
+    bool down = c[2] < c[0], left = c[3] < c[1]; /* a first corner that is NaN stays, which fminf() would drop */
+    return (box){down ? c[2] : c[0], left ? c[3] : c[1], c[0] < c[2] ? c[2] : c[0], c[1] < c[3] ? c[3] : c[1]};
 }
 
 /* The part of both that both cover. */
@@ -144,12 +144,12 @@ static bool weigh(const rated *of, const rule *rule, candidate *c, const int *se
     box mine = box_at(of, c->box);
     for (int i = count - 1; i >= c->looked_at; i--) {
         float common = overlap(mine, box_at(of, selected[i]));
-        if (rule->scale == 0) {
-            if (common > rule->overlap)
-                return false;
-            continue;
-        }
-        c->score *= expf(rule->scale * common * common); /* however much they overlap: TensorFlow 1.15 took 0 above */
+        if (rule->scale == 0 && common > rule->overlap)
+            return false;
+        if (rule->scale != 0) /* however much they overlap: TensorFlow 1.15 took 0 above */
+            c->score *= expf(rule->scale * common * common);
+        else if (isnan(common) && !rule->ignores_nan)
+            c->score *= 0;
         if (c->score <= rule->score)
             break;
     }
@@ -200,7 +200,7 @@ static tw_status write_scores(const twi_run *r, const float *scores, int count, 
 
 static tw_status run(const twi_run *r)
 {
-    rule rule;
+    rule rule = {.ignores_nan = false};
     int32_t *indices;
     tw_status status = read_rule(r, &rule);
     if (status != TW_OK)
@@ -298,7 +298,7 @@ static tw_status run_combined(const twi_run *r)
                    .classes = r->input_operands[1].shape.dims[2], .most = r->output_operands[1].shape.dims[1],
                    .clips = r->state != NULL,
                    .of_class = {.most = *(const int32_t *)r->inputs[2], .overlap = *(const float *)r->inputs[4],
-                                .score = *(const float *)r->inputs[5]}};
+                                .score = *(const float *)r->inputs[5], .ignores_nan = true}};
     candidate *heap = r->workspace;
     found *all = (found *)(heap + c.boxes + 1);
     int *selected = (int *)(all + c.boxes * c.classes + 1);
