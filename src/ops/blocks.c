@@ -45,8 +45,8 @@ static tw_status check_counts(const twi_inference *c)
     int rank = c->inputs[0].rank;
     for (int i = 1; i < c->num_inputs && rank >= 0; i++)
         if (c->inputs[i].rank > 0 && c->inputs[i].dims[0] >= rank)
-            return TWI_REFUSE(c, "the input has rank %d, expected at least %lld", rank,
-                              (long long)c->inputs[i].dims[0] + 1);
+            return TWI_REFUSE(c, "the input has rank %d, expected more than %lld", rank,
+                              (long long)c->inputs[i].dims[0]);
     return TW_OK;
 }
 
