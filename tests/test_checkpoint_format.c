@@ -827,6 +827,11 @@ static void parts_that_do_not_make_a_whole_are_refused(void **state)
                      {BYTES("a"), TW_FLOAT32, FOUR, 0, 0, 0, BYTES(HALF("\0"))}};
     store_made(BYTES(good_header), wide, 2);
     assert_made(TW_DATA_LOSS, "a part of it has another shape than its place");
+    /* a part that is in parts again: more bytes than it has room for were written */
+    stored again[] = {{keys[0].data, keys[0].size, TW_FLOAT32, TWO, 0, 0, 16, BYTES(HALF("\0"))},
+                      {BYTES("a"), TW_FLOAT32, FOUR, 0, 0, 0, BYTES(HALF("\0"))}};
+    store_made(BYTES(good_header), again, 2);
+    assert_made(TW_DATA_LOSS, "part 0 of tensor 'a' is not there");
     twi_text_free(&keys[0]);
     twi_text_free(&keys[1]);
 }

@@ -723,8 +723,8 @@ static tw_status find_part(const tw_checkpoint *checkpoint, const entry *whole, 
     for (int i = 0; i < checkpoint->first_named && !*found && !key.failed; i++) {
         const entry *entry = &checkpoint->entries.items[i];
         if (entry->key_size == key.size && memcmp(entry->name, key.data, key.size) == 0 &&
-            entry->dtype == whole->dtype && entry->shape.rank >= 0)
-            *found = entry;
+            entry->dtype == whole->dtype && entry->shape.rank >= 0 && entry->num_parts == 0)
+            *found = entry; /* one in parts again has no bytes of its own, and what it says of them is not checked */
     }
     tw_status status = key.failed ? twi_fail_memory(error, "reading a tensor") : TW_OK;
     twi_text_free(&key);
