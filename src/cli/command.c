@@ -102,15 +102,15 @@ void show_details(void)
 
 bool complain(const char *command, const char *format, ...)
 {
+    char text[8192]; /* written by one call: several tasks of a run may share a terminal */
     va_list arguments;
     va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     painter_pause();
     fflush(stdout);
-    fprintf(stderr, "tower%s%s: ", command ? " " : "", command ? command : "");
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, "tower%s%s: %s\n", command ? " " : "", command ? command : "", text);
     painter_resume();
-    va_end(arguments);
     return false;
 }
 
