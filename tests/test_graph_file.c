@@ -318,10 +318,12 @@ static void a_condition_on_an_unknown_op_says_which(void **state)
     tw_error error = {0};
     tw_graph *graph = tw_graph_create();
     tw_session *session;
-    FILE *file = fopen("condition.pbtxt", "w");
+    char path[] = "/tmp/tower-condition-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
-    assert_ok(tw_graph_load(graph, "condition.pbtxt", NULL, NULL, &error));
+    assert_ok(tw_graph_load(graph, path, NULL, NULL, &error));
+    unlink(path);
     assert_ok(tw_session_create(graph, NULL, &session, &error));
     tw_output fetch = tw_node_output(tw_graph_find(graph, "m"), -1);
     assert_fails(tw_session_run(session, NULL, 0, &fetch, 1, NULL, &error), TW_NOT_FOUND,

@@ -246,10 +246,8 @@ bool feeds_parse(const names *n, const texts *given, tw_feed *feeds, int *count,
                 return complain(n->command, "out of memory");
             feeds[*count].tensor = NULL;
             bool good = parse_feed(n, text, &feeds[*count]);
-            for (int k = 0; good && k < *count; k++)
-                if (feeds[k].output.node == feeds[*count].output.node &&
-                    feeds[k].output.index == feeds[*count].output.index)
-                    good = complain(n->command, "--feed: '%s' is fed twice", text);
+            if (good && feeds_have(feeds, *count, feeds[*count].output))
+                good = complain(n->command, "--feed: '%s' is fed twice", text);
             free(text);
             ++*count;
             if (!good)
@@ -257,6 +255,14 @@ bool feeds_parse(const names *n, const texts *given, tw_feed *feeds, int *count,
             at += length + (at[length] == ',');
         }
     return true;
+}
+
+bool feeds_have(const tw_feed *feeds, int count, tw_output output)
+{
+    bool have = false;
+    for (int i = 0; i < count && !have; i++)
+        have = feeds[i].output.node == output.node && feeds[i].output.index == output.index;
+    return have;
 }
 
 void feeds_release(tw_feed *feeds, int count)

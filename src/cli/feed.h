@@ -24,6 +24,7 @@ bool next_name(const char **list, char *name, size_t size);
 /* Reads "x=0.5", "keep_prob=1,x=[[1,2],[3,4]]", "x=@batch.npy". What is in feeds[*count] afterwards is yours, also on
  * failure: feeds_release(). */
 bool feeds_parse(const names *names, const texts *given, tw_feed *feeds, int *count, int most);
+bool feeds_have(const tw_feed *feeds, int count, tw_output output);
 void feeds_release(tw_feed *feeds, int count);
 
 #endif

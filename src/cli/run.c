@@ -257,20 +257,12 @@ static bool find_first(work *w)
     return true;
 }
 
-static bool is_fed(const work *w, tw_output output)
-{
-    bool is = false;
-    for (int i = 0; i < w->num_feeds && !is; i++)
-        is = w->feeds[i].output.node == output.node && w->feeds[i].output.index == output.index;
-    return is;
-}
-
 /* What the model's own files are, where it asks for them and --feed says nothing else. */
 static bool feed_assets(work *w)
 {
     for (int i = 0; i < w->about->num_assets; i++) {
         const tw_signature_value *asset = &w->about->assets[i];
-        if (w->num_feeds == MOST_NAMES || asset->output.index < 0 || is_fed(w, asset->output))
+        if (w->num_feeds == MOST_NAMES || asset->output.index < 0 || feeds_have(w->feeds, w->num_feeds, asset->output))
             continue;
         tw_tensor *path = tw_tensor_string(asset->name, strlen(asset->name));
         if (!path)

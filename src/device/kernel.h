@@ -119,6 +119,12 @@ typedef struct twi_run {
     tw_error *error;
 } twi_run;
 
+/* What who waits in run() looks at. Without a session nobody ends it. */
+static inline bool twi_run_is_ending(const twi_run *r)
+{
+    return r->ending && atomic_load(r->ending);
+}
+
 /* Where output i of that shape is to be written, for all outputs alike: its memory in the plan, or a new tensor where the
  * shape was not known. Fails if the memory has another shape, or there is none. */
 tw_status twi_make_output(const twi_run *r, int i, tw_shape shape, void **data);

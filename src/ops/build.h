@@ -6,6 +6,7 @@
 #define TWI_BUILD_H
 
 #include "graph/graph.h"
+#include "tensor/tensor.h"
 
 #include <string.h>
 #include <tower/graph.h>
@@ -39,17 +40,6 @@ static inline tw_output twi_build_like(const tw_node *node, const char *op, cons
 {
     tw_attr attrs[TWI_MOST_LIKE];
     return twi_build(node->graph, op, inputs, num_inputs, attrs, twi_attrs_like(node, NULL, attrs));
-}
-
-/* The type of a part of complex numbers, and the type of complex numbers with such parts. */
-static inline tw_dtype twi_part_type(tw_dtype dtype)
-{
-    return dtype == TW_COMPLEX128 ? TW_FLOAT64 : TW_FLOAT32;
-}
-
-static inline tw_dtype twi_complex_type(tw_dtype part)
-{
-    return part == TW_FLOAT64 ? TW_COMPLEX128 : TW_COMPLEX64;
 }
 
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */

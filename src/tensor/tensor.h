@@ -33,6 +33,17 @@ void twi_tensor_set_number(tw_tensor *tensor, int64_t i, double value);
  * then nothing changed. */
 bool twi_string_set(tw_string *string, const void *data, size_t size);
 
+/* The type of a part of complex numbers, and the type of complex numbers with such parts. */
+static inline tw_dtype twi_part_type(tw_dtype dtype)
+{
+    return dtype == TW_COMPLEX128 ? TW_FLOAT64 : TW_FLOAT32;
+}
+
+static inline tw_dtype twi_complex_type(tw_dtype part)
+{
+    return part == TW_FLOAT64 ? TW_COMPLEX128 : TW_COMPLEX64;
+}
+
 /* Whole number i of an array of any type of integers, of quantized ones and of bools; of uint64 its bits. */
 static inline int64_t twi_integer_at(tw_dtype dtype, const void *data, int64_t i)
 {

@@ -234,7 +234,7 @@ tw_status twi_accumulator_take(twi_accumulator *a, const twi_run *r, int64_t req
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Argument num_required must be at least 1, not %lld",
                         (long long)required);
     pthread_mutex_lock(&a->lock);
-    while (a->gradients < required && !(r->ending && atomic_load(r->ending)))
+    while (a->gradients < required && !twi_run_is_ending(r))
         pthread_cond_wait(&a->changed, &a->lock);
     if (a->gradients < required) {
         status =

@@ -290,7 +290,7 @@ tw_status twi_barrier_take(twi_barrier *b, const twi_run *r, int64_t count, bool
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': barrier %s has elements of no specified shapes", r->node,
                         b->name);
     pthread_mutex_lock(&b->lock);
-    while (b->whole.count < count && !(r->ending && atomic_load(r->ending))) {
+    while (b->whole.count < count && !twi_run_is_ending(r)) {
         int64_t may_come = b->closed ? b->whole.count + b->begun.count : INT64_MAX;
         if (b->closed && fewer && b->whole.count)
             count = b->whole.count;
@@ -301,7 +301,7 @@ tw_status twi_barrier_take(twi_barrier *b, const twi_run *r, int64_t count, bool
     }
     if (b->whole.count >= count)
         status = give(b, r, count);
-    else if (r->ending && atomic_load(r->ending))
+    else if (twi_run_is_ending(r))
         status = twi_fail(r->error, TW_CANCELLED, "taking of barrier '%s' was cancelled", b->name);
     else
         status = twi_fail(r->error, TW_OUT_OF_RANGE,

@@ -432,11 +432,6 @@ static void wait_for_change(twi_queue *q)
     q->waiting--;
 }
 
-static bool given_up(const twi_run *r)
-{
-    return r->ending && atomic_load(r->ending);
-}
-
 static tw_status fail_given_up(const twi_queue *q, const twi_run *r, const char *what)
 {
     return twi_fail(r->error, TW_CANCELLED, "%s of %s '%s' was cancelled", what, q->options.kind, q->options.name);
@@ -459,7 +454,7 @@ tw_status twi_queue_put(twi_queue *q, const twi_run *r, const twi_operand *opera
             status = fail_given_up(q, r, "enqueue");
         else if (q->closed)
             status = twi_fail(r->error, TW_CANCELLED, "%s '%s' is closed", q->options.kind, q->options.name);
-        else if (given_up(r))
+        else if (twi_run_is_ending(r))
             status = fail_given_up(q, r, "enqueue");
         else if (q->putters != &me || !has_room(q))
             waited = true, wait_for_change(q);
@@ -516,7 +511,7 @@ static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t *most, bo
             status = twi_fail(r->error, TW_OUT_OF_RANGE,
                               "%s '%s' is closed and has insufficient elements (requested %lld, current size %lld)",
                               q->options.kind, q->options.name, (long long)wanted, (long long)q->count);
-        } else if (given_up(r)) {
+        } else if (twi_run_is_ending(r)) {
             put_back(q, *taken);
             *taken = NULL;
             status = fail_given_up(q, r, "dequeue");
@@ -618,7 +613,7 @@ tw_status twi_queue_peek(twi_queue *q, const twi_run *r, int64_t index)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the index is %lld, expected 0 or more", r->node,
                         (long long)index);
     pthread_mutex_lock(&q->lock);
-    while (q->count <= index && !given_up(r))
+    while (q->count <= index && !twi_run_is_ending(r))
         wait_for_change(q);
     if (q->count <= index)
         status = fail_given_up(q, r, "peek");
@@ -634,7 +629,7 @@ tw_status twi_queue_close(twi_queue *q, const twi_run *r, bool cancel)
     waiter me = {0};
     pthread_mutex_lock(&q->lock);
     stand_in_line(&q->putters, &me);
-    while (!cancel && !q->closed && q->putters != &me && !given_up(r))
+    while (!cancel && !q->closed && q->putters != &me && !twi_run_is_ending(r))
         wait_for_change(q);
     if (q->closed)
         status = twi_fail(r->error, TW_CANCELLED, "%s '%s' is already closed", q->options.kind, q->options.name);

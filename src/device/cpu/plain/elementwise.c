@@ -215,9 +215,9 @@ static tw_status cast_complex(const twi_run *r)
     int64_t low, high, step = from_complex ? 2 : 1;
     integer_range(to.dtype, &low, &high);
     if (from_complex)
-        from.dtype = from.dtype == TW_COMPLEX64 ? TW_FLOAT32 : TW_FLOAT64;
+        from.dtype = twi_part_type(from.dtype);
     if (to_complex)
-        to.dtype = to.dtype == TW_COMPLEX64 ? TW_FLOAT32 : TW_FLOAT64;
+        to.dtype = twi_part_type(to.dtype);
     for (int64_t i = 0; i < to.elements; i++) {
         double real = is_float(from.dtype) ? read_float(&from, r->inputs[0], step * i)
                                            : double_of_integer(from.dtype, r->inputs[0], i);

@@ -1,5 +1,5 @@
 /* linear.inl - decompositions of matrices of NUMBER; see linear.c. Matrices are row-major, rows `la` numbers apart.
- * apart. What is large is halved until it is small, or taken a block of columns at a time, so that nearly all work is
+ * What is large is halved until it is small, or taken a block of columns at a time, so that nearly all work is
  * products of matrices, which are subtracted. */
 
 /* ---- elimination ------------------------------------------------------------------------------------------------- */
