@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 enum { MOST = 9 };
 
@@ -97,6 +98,35 @@ static void a_loop_is_divided_and_added_up(void **state)
     }
 }
 
+static void sleep_for(long nanoseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+}
+
+/* The caller is done with short regions before whom it wakes for them is there. In the last one it waits with its own
+ * share for somebody to begin the other one. */
+static void who_was_woken_too_late_is_there_for_a_later_region(void **state)
+{
+    (void)state;
+    enum { SHORT_REGIONS = 50, LOOKS = 10000 };
+    atomic_bool wrong = false, begun = false, met = false;
+    for (int i = 0; i < SHORT_REGIONS; i++) {
+        atomic_int done[MOST] = {0};
+        count_shares(2, done, &wrong);
+        sleep_for(500000);
+    }
+#pragma omp parallel num_threads(2)
+    {
+        if (omp_get_thread_num() == 1)
+            atomic_store(&begun, true);
+        for (int i = 0; omp_get_thread_num() == 0 && !begun && i < LOOKS; i++)
+            sleep_for(1000000);
+        if (omp_get_thread_num() == 0)
+            atomic_store(&met, begun);
+    }
+    assert_true(met);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +134,7 @@ int main(void)
         cmocka_unit_test(threads_have_teams_of_their_own_that_end_with_them),
         cmocka_unit_test(a_region_within_a_share_is_of_one_thread),
         cmocka_unit_test(a_loop_is_divided_and_added_up),
+        cmocka_unit_test(who_was_woken_too_late_is_there_for_a_later_region),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

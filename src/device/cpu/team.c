@@ -85,7 +85,7 @@ static void do_share(region *body, void *data, unsigned number, unsigned of)
 
 static bool has_open_share(team *t)
 {
-    return atomic_load_explicit(&t->open, memory_order_acquire) & MOST_SHARES;
+    return atomic_load(&t->open) & MOST_SHARES;
 }
 
 static void finish_share(team *t)
@@ -124,17 +124,21 @@ static bool may_look(int looks)
     return looks < LOOKS && atomic_load_explicit(&awake, memory_order_relaxed) <= cores;
 }
 
+/* Whoever was woken too late for a region looks for the next one before sleeping again, and says so when sleeping. */
 static void wait_for_shares(team *t)
 {
     for (int looks = 0; may_look(looks); looks++)
         if (has_open_share(t))
             return;
     pthread_mutex_lock(&t->lock);
-    atomic_fetch_sub(&awake, 1);
     atomic_fetch_add(&t->asleep, 1);
-    while (!(atomic_load(&t->open) & MOST_SHARES) && !atomic_load(&t->ending))
+    if (has_open_share(t) || atomic_load(&t->ending)) {
+        atomic_fetch_sub(&t->asleep, 1);
+    } else {
+        atomic_fetch_sub(&awake, 1);
         pthread_cond_wait(&t->opened, &t->lock);
-    atomic_fetch_add(&awake, 1);
+        atomic_fetch_add(&awake, 1);
+    }
     pthread_mutex_unlock(&t->lock);
 }
 
