@@ -467,7 +467,10 @@ static void all_plans_are_listed_node_by_node(void **state)
     assert_string_equal(tanh->name, tw_node_name(y.node));
     assert_int_equal(tanh->fate, TW_FATE_STEP);
     assert_non_null(tanh->kernel);
+    assert_int_equal(tanh->read, 4 * sizeof(float));
+    assert_int_equal(tanh->written, 4 * sizeof(float));
     assert_int_equal(find_planned(planned, "_Feed", 1)->fate, TW_FATE_FED);
+    assert_int_equal(find_planned(planned, "_Feed", 1)->written, 0);
     assert_int_equal(find_planned(planned, "_Copy", 1)->fate, TW_FATE_STEP);
     assert_null(find_planned(planned, "_Copy", 1)->kernel);
     tw_planned_destroy(planned);

@@ -225,9 +225,11 @@ static void a_plan_is_listed_node_by_node_if_asked(void **state)
     assert_int_equal(shell(PROGRAM " plan mnist --virtual-gpus 1 --batch-size 4 --summary-every 0"), 0);
     assert_prints_not("\nplan 0 of lane 0:\n");
     assert_int_equal(shell(PROGRAM " plan mnist --virtual-gpus 1 --batch-size 4 --summary-every 0 --verbose 2>&1"), 0);
-    assert_prints("\nplan 0 of lane 0:\n  device           kernel     op                           node\n");
-    assert_prints("  /device:GPU:0    onednn     _FusedMatMul                 tower_0/L3/");
-    assert_prints("  /device:GPU:0    copy       _Copy                        ");
+    assert_prints("\nplan 0 of lane 0:\n  device           kernel       bytes read      written  "
+                  "op                           node\n");
+    /* floats [4, 128], [128, 1024] and [1024]; [4, 1024] */
+    assert_prints("  /device:GPU:0    onednn           530432        16384  _FusedMatMul                 tower_0/L3/");
+    assert_prints("  /device:GPU:0    copy              12544        12544  _Copy                        ");
     assert_int_equal(shell(PROGRAM " plan mnist --batch-size 4 --summary-every 0 --verbose --format json 2>/dev/null"),
                      0);
     assert_prints("\"runs\":\"onednn\",\"op\":\"_FusedMatMul\",\"name\":\"tower_0/L3/");

@@ -135,6 +135,8 @@ typedef struct tw_planned_node {
     int num_inputs;
     int64_t bytes;         /* of its outputs; 0 where they are not made anew: handles, what is passed on */
     const char *why;       /* why the node of the graph whose work it is is there; NULL: it is nobody's, such as a copy */
+    int64_t read, written; /* bytes of the tensors and variables that a step's node takes and gives, each once, however
+                              often its kernel goes over them, whatever it keeps in between; 0 where nothing runs */
 } tw_planned_node;
 
 typedef struct tw_planned {

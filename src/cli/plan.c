@@ -147,9 +147,10 @@ static void print_nodes(const tw_planned *planned)
     for (int i = 0; i < planned->num_nodes; i++) {
         const tw_planned_node *node = &planned->nodes[i];
         if (i == 0 || node->lane != node[-1].lane || node->plan != node[-1].plan)
-            printf("\nplan %d of lane %d:\n  %-16s %-10s %-28s %s\n", node->plan, node->lane, "device", "kernel", "op",
-                   "node");
-        printf("  %-16s %-10s %-28s %s\n", local(node->device), runner(node), node->op, node->name);
+            printf("\nplan %d of lane %d:\n  %-16s %-10s %12s %12s  %-28s %s\n", node->plan, node->lane, "device",
+                   "kernel", "bytes read", "written", "op", "node");
+        printf("  %-16s %-10s %12" PRId64 " %12" PRId64 "  %-28s %s\n", local(node->device), runner(node), node->read,
+               node->written, node->op, node->name);
     }
 }
 
@@ -196,6 +197,8 @@ static void json_nodes(json *out, const tw_planned *planned)
         json_text(out, "runs", runner(node));
         json_text(out, "op", node->op);
         json_text(out, "name", node->name);
+        json_integer(out, "bytes_read", node->read);
+        json_integer(out, "bytes_written", node->written);
         json_end(out);
     }
     json_end(out);

@@ -126,6 +126,41 @@ static int64_t made_bytes(const twi_node *node)
     return bytes;
 }
 
+/* The memory of a variable. */
+static int64_t variable_bytes(const twi_resource *variable)
+{
+    int64_t elements = variable && variable->device ? tw_shape_elements(variable->shape) : 0;
+    return elements > 0 ? elements * (int64_t)tw_dtype_size(variable->dtype) : 0;
+}
+
+static bool takes_again(const twi_node *node, int input)
+{
+    for (int i = 0; i < input; i++)
+        if (twi_same(twi_in(node, i), twi_in(node, input)))
+            return true;
+    return false;
+}
+
+/* What passes between a node that runs and memory, if it goes over everything once. What is known on the host, such as
+ * sizes, kernels have with them. */
+static void count_moved(const twi_node *node, int64_t *read, int64_t *written)
+{
+    const twi_operand *operands = node->task->operands;
+    for (int i = 0; i < node->num_inputs; i++) {
+        const twi_operand *input = &operands[i];
+        char role = twi_op_role(node->op, &node->attrs, i);
+        if (takes_again(node, i))
+            continue;
+        if (input->dtype == TW_RESOURCE) {
+            *read += twi_role_reads(role) ? variable_bytes(input->resource) : 0;
+            *written += twi_role_writes(role) ? variable_bytes(input->resource) : 0;
+        } else if (!input->value)
+            *read += (int64_t)input->bytes;
+    }
+    for (int i = 0; i < node->num_results; i++)
+        *written += (int64_t)operands[node->num_inputs + i].bytes;
+}
+
 /* False when out of memory. */
 static bool list_node(const twi_plan *plan, twi_placement *placement, const twi_node *node, twi_arena *arena,
                       tw_planned_node *listed)
@@ -150,6 +185,8 @@ static bool list_node(const twi_plan *plan, twi_placement *placement, const twi_
                                 .num_inputs = node->num_inputs,
                                 .bytes = fate == TW_FATE_FREE ? 0 : made_bytes(node),
                                 .why = why};
+    if (fate == TW_FATE_STEP)
+        count_moved(node, &listed->read, &listed->written);
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* ledger.c - figures that no test promises: how many nodes a step's graph has on a card, and how many of them come one
- * after the other, which is what a small network's step costs there. Prints each with its value in the ledger
- * (bench/ledger.txt) and now; --write puts what is now into the ledger. On a card that is not there (card.h), so a
- * convolution of cuDNN counts as one node.
+ * after the other, which is what a small network's step costs there; and how many bytes its nodes read and write,
+ * beside those of its tensors and variables, each once. Prints each with its value in the ledger (bench/ledger.txt) and
+ * now; --write puts what is now into the ledger. On a card that is not there (card.h), so a convolution of cuDNN counts
+ * as one node, and of bytes those that kernels keep in between do not count.
  *
  * usage: ledger FILE [--write] */
 #include "card.h"
@@ -21,11 +22,28 @@ static const job jobs[] = {
     {"cifar10", TW_BFLOAT16, 1},  {"cifar10", TW_FLOAT32, 1},  {"cifar10", TW_BFLOAT16, 2},
     {"resnet44", TW_BFLOAT16, 1}, {"resnet44", TW_FLOAT32, 1}, {"resnet44", TW_BFLOAT16, 2},
 };
-enum { JOBS = sizeof jobs / sizeof *jobs };
+enum { JOBS = sizeof jobs / sizeof *jobs, BATCH = 128 };
 
 typedef struct figures {
-    long nodes, depth;
+    long nodes, depth, moved, once;
 } figures;
+
+/* What nodes on cards move in the latest plan, which is a step's. */
+static tw_status count_bytes(tw_trainer *trainer, figures *of, tw_error *error)
+{
+    tw_planned *planned = NULL;
+    tw_status status = tw_session_planned(tw_trainer_session(trainer), &planned, error);
+    of->moved = of->once = 0;
+    for (int i = 0; status == TW_OK && i < planned->num_nodes; i++) {
+        const tw_planned_node *node = &planned->nodes[i];
+        if (node->plan != planned->nodes[planned->num_nodes - 1].plan || !strstr(node->device, "GPU"))
+            continue;
+        of->moved += node->read + node->written;
+        of->once += node->written; /* a tensor, or variable, by the one that makes it */
+    }
+    tw_planned_destroy(planned);
+    return status;
+}
 
 /* Of the second step: the first runs node by node. */
 static tw_status count(const tw_trainer_options *options, figures *of, tw_error *error)
@@ -41,6 +59,8 @@ static tw_status count(const tw_trainer_options *options, figures *of, tw_error 
         status = tw_trainer_step(trainer, &result, error);
     of->depth += card_count("depth");
     of->nodes += card_count("node");
+    if (status == TW_OK)
+        status = count_bytes(trainer, of, error);
     tw_trainer_destroy(trainer);
     return status;
 }
@@ -52,10 +72,10 @@ static tw_status measure(const job *j, figures *of, tw_error *error)
     tw_dataset *data = NULL;
     tw_status status = tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, error);
     if (status == TW_OK)
-        status = tw_dataset_synthetic(4, 32, 32, 3, 10, 1, &data, error);
+        status = tw_dataset_synthetic(BATCH, 32, 32, 3, 10, 1, &data, error);
     if (status == TW_OK)
         status = count(&(tw_trainer_options){.model = tw_model_find(j->model), .dataset = data, .devices = devices,
-                                             .seed = 1, .batch = 128, .dtype = j->dtype, .tower_devices = gpus,
+                                             .seed = 1, .batch = BATCH, .dtype = j->dtype, .tower_devices = gpus,
                                              .num_tower_devices = j->towers,
                                              .variables = {.update = TW_UPDATE_REPLICATED}},
                        of, error);
@@ -96,6 +116,8 @@ static int run(const char *ledger, FILE *to)
         if (status == TW_OK) {
             report(ledger, to, &jobs[i], "nodes", now.nodes, "nodes of a step's graph");
             report(ledger, to, &jobs[i], "depth", now.depth, "of them, on the longest way through it");
+            report(ledger, to, &jobs[i], "moved", now.moved, "bytes that its nodes read and write");
+            report(ledger, to, &jobs[i], "once", now.once, "bytes of its tensors and variables, each once");
         }
     }
     if (status != TW_OK)
