@@ -22,19 +22,25 @@ static tw_status lrn_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* Merges the shape of images (a rank of 4 at least) from inputs 0 to num_images - 1, and its channels with the vectors
- * among the inputs from there on. */
+/* Of batch normalization's data_format: NHWC, NCHW, and for volumes NDHWC and NCDHW. */
+static const char *format_of(const twi_attrs *attrs)
+{
+    return twi_attr_string(attrs, "data_format", "NHWC");
+}
+
+/* Merges the shape of images or volumes from inputs 0 to num_images - 1, and its channels with the vectors among the
+ * inputs from there on. */
 static tw_status merge_images(twi_inference *c, int num_images, int num_vectors, tw_shape *images, tw_shape *vector)
 {
     char texts[2][128];
-    bool channels_first = strcmp(twi_attr_string(c->attrs, "data_format", "NHWC"), "NCHW") == 0;
-    *images = (tw_shape){4, {-1, -1, -1, -1}};
+    const char *format = format_of(c->attrs);
+    *images = (tw_shape){(int)strlen(format), {-1, -1, -1, -1, -1}};
     for (int i = 0; i < num_images; i++)
         if (twi_merge_shapes(*images, c->inputs[i], images, NULL) != TW_OK)
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must be images of shape %s, got shape %s", i,
                             tw_shape_text(*images, texts[0], sizeof texts[0]),
                             tw_shape_text(c->inputs[i], texts[1], sizeof texts[1]));
-    int64_t *channels = &images->dims[channels_first ? 1 : 3];
+    int64_t *channels = &images->dims[strchr(format, 'C') - format];
     *vector = (tw_shape){1, {*channels}};
     for (int i = num_images; i < num_images + num_vectors; i++)
         if (twi_merge_shapes(*vector, c->inputs[i], vector, NULL) != TW_OK)
@@ -125,18 +131,20 @@ static void batch_norm_v3_gradient(twi_gradient *g)
 typedef struct pixels {
     tw_graph *graph;
     const int *axes; /* all but that of channels */
+    int count;       /* of axes */
     bool channels_first;
 } pixels;
 
 static tw_output mean_of(const pixels *p, tw_output x, tw_output y)
 {
-    return tw_reduce_mean(p->graph, y.node ? tw_mul(p->graph, x, y) : x, p->axes, 3, false);
+    return tw_reduce_mean(p->graph, y.node ? tw_mul(p->graph, x, y) : x, p->axes, p->count, false);
 }
 
 /* A number a channel, as something to broadcast along the pixels. */
 static tw_output spread(const pixels *p, tw_output vector)
 {
-    return p->channels_first ? tw_reshape(p->graph, vector, TW_SHAPE(-1, 1, 1)) : vector;
+    tw_shape column = {p->count, {-1, 1, 1, 1}};
+    return p->channels_first ? tw_reshape(p->graph, vector, column) : vector;
 }
 
 static tw_output scaled(const pixels *p, tw_output x, tw_output vector)
@@ -157,12 +165,13 @@ static tw_output left_over(const pixels *p, tw_output g, tw_output z)
  * differentiated, for dy and scale, and for x by z and by r, which both have x in them: dr = -r^2 z dx / n. */
 static void batch_norm_grad_gradient(twi_gradient *g)
 {
-    static const int last[] = {0, 1, 2}, first[] = {0, 2, 3};
+    static const int last[] = {0, 1, 2, 3}, first[] = {0, 2, 3, 4};
     const tw_output *in = g->node->inputs, none = {0};
-    bool nchw = strcmp(twi_attr_string(&g->node->attrs, "data_format", "NHWC"), "NCHW") == 0;
+    const char *format = format_of(&g->node->attrs);
+    bool channels_first = format[1] == 'C';
     bool training = twi_attr_bool(&g->node->attrs, "is_training", true);
     tw_graph *graph = g->graph;
-    pixels p = {graph, nchw ? first : last, nchw};
+    pixels p = {graph, channels_first ? first : last, (int)strlen(format) - 1, channels_first};
     tw_output dy = tw_cast(graph, in[0], TW_FLOAT32), x = tw_cast(graph, in[1], TW_FLOAT32), scale = in[2];
     tw_output epsilon = tw_scalar_of(graph, TW_FLOAT32, (double)twi_attr_float(&g->node->attrs, "epsilon", 0.0001f));
     tw_output centred = tw_sub(graph, x, spread(&p, training ? mean_of(&p, x, none) : in[3]));
@@ -183,7 +192,7 @@ static void batch_norm_grad_gradient(twi_gradient *g)
     }
     g->dx[0] = tw_cast(graph, to_dy, tw_output_dtype(in[0]));
     g->dx[1] = tw_cast(graph, to_x, tw_output_dtype(in[1]));
-    g->dx[2] = tw_mul(graph, r, tw_reduce_sum(graph, tw_mul(graph, G, rest), p.axes, 3, false));
+    g->dx[2] = tw_mul(graph, r, tw_reduce_sum(graph, tw_mul(graph, G, rest), p.axes, p.count, false));
 }
 
 /* y = (x - mean) s + offset, where s is 1 / sqrt(variance + epsilon), times scale if that is asked for; else the
@@ -212,9 +221,10 @@ static void global_norm_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define LRN_ATTRS "depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5; T:{half,bfloat16,float}=float"
-#define BATCH_NORM_ATTRS "epsilon:float=0.0001; data_format:{NHWC,NCHW}=NHWC; is_training:bool=true"
-#define ONE_TYPE "T:{float}; " BATCH_NORM_ATTRS
-#define TWO_TYPES "T:{half,bfloat16,float}; U:{float}; " BATCH_NORM_ATTRS
+#define BATCH_NORM_ATTRS(formats) "epsilon:float=0.0001; data_format:{" formats "}=NHWC; is_training:bool=true"
+#define ONE_TYPE "T:{float}; " BATCH_NORM_ATTRS("NHWC,NCHW")
+#define TWO_TYPES "T:{half,bfloat16,float}; U:{float}; " BATCH_NORM_ATTRS("NHWC,NCHW")
+#define VOLUMES_TOO "T:{half,bfloat16,float}; U:{float}; " BATCH_NORM_ATTRS("NHWC,NCHW,NDHWC,NCDHW")
 
 const twi_op twi_normalization_ops[] = {
     {"BatchNormWithGlobalNormalization", "t:T, m:T, v:T, beta:T, gamma:T", "result:T",
@@ -229,7 +239,7 @@ const twi_op twi_normalization_ops[] = {
      "y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U", TWO_TYPES, batch_norm_shape,
      batch_norm_v2_gradient, .layout = "i....:i...."},
     {"FusedBatchNormV3", "x:T, scale:U, offset:U, mean:U, variance:U",
-     "y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U", TWO_TYPES,
+     "y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U", VOLUMES_TOO,
      batch_norm_shape, batch_norm_v3_gradient, .layout = "i....:i....."},
     {"FusedBatchNormGrad", "y_backprop:T, x:T, scale:T, reserve_space_1:T, reserve_space_2:T",
      "x_backprop:T, scale_backprop:T, offset_backprop:T, reserve_space_3:T, reserve_space_4:T", ONE_TYPE,
@@ -238,7 +248,7 @@ const twi_op twi_normalization_ops[] = {
      "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_3:U, reserve_space_4:U", TWO_TYPES,
      batch_norm_grad_shape, batch_norm_grad_gradient, .layout = "ii...:i...."},
     {"FusedBatchNormGradV3", "y_backprop:T, x:T, scale:float, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U",
-     "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_4:U, reserve_space_5:U", TWO_TYPES,
+     "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_4:U, reserve_space_5:U", VOLUMES_TOO,
      batch_norm_grad_shape, batch_norm_grad_gradient, .layout = "ii....:i...."},
     {0},
 };

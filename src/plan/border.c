@@ -98,7 +98,9 @@ tw_status twi_find_late(twi_copying *c, const tw_node *node)
     if (!c->unknown || twi_copy_is_done(c, node))
         return TW_OK;
     bool decided = is_decided_late(c, node);
-    if (is_settled(c, node) && !decided)
+    bool never = c->conditions && c->conditions[node->id] == &twi_never;
+    bool may_act = never && follows_late(c, node); /* what it comes after */
+    if (is_settled(c, node) && !decided && !may_act)
         return TW_OK;
     if (!decided && !will_be_known(c, node) && !has_unknown_inputs(c, node) && !follows_late(c, node))
         return TW_OK; /* what cannot be known is refused by name when the node is prepared */
@@ -309,7 +311,7 @@ static tw_status give_crossings(making *m)
     for (int i = 0; i < m->crossings.count && status == TW_OK; i++)
         status = give_crossing(m, &m->crossings.items[i]);
     for (int id = 0; id < c->p->request->graph->nodes.count && status == TW_OK; id++)
-        if (m->ends[id] && c->nodes[id] && !c->fed[id])
+        if ((m->ends[id] && c->nodes[id] && !c->fed[id]) || twi_copy_effect(c, id))
             status = give(m, twi_out(c->nodes[id], -1), NULL);
     return status;
 }

@@ -601,6 +601,7 @@ static tw_status map_dead_exits(const looping *l)
             continue;
         status = twi_copy_row(l->c, exit);
         l->c->conditions[exit->id] = &twi_never;
+        l->c->skipped = true;
     }
     return status;
 }
@@ -614,6 +615,7 @@ static tw_status map_exits(looping *l, twi_node *made, bool never)
         if (status != TW_OK)
             return status;
         c->conditions[exit->id] = c->conditions[l->exit->id];
+        c->skipped |= never;
         if (never)
             continue;
         c->nodes[exit->id] = c->p->plan->origins[exit->id] = made;

@@ -378,8 +378,10 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
     tw_status status = c->frames ? check_frame(c, node) : TW_OK;
     if (status == TW_OK && c->conditions)
         status = twi_find_conditions(c, node, &never);
-    if (status == TW_OK && never)
+    if (status == TW_OK && never) {
+        c->skipped = true;
         return twi_copy_row(c, node);
+    }
     if (status == TW_OK)
         status = check_node(c, node);
     if (status == TW_OK && is_view(c, node))
@@ -491,13 +493,23 @@ tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node 
     return status == TW_OK ? twi_region_check(c->region, c->p->error) : status;
 }
 
-/* Behind the fetches come the guards of those that may have no value. */
+twi_node *twi_copy_effect(const twi_copying *c, int id)
+{
+    twi_node *made = c->skipped && !c->fed[id] && !(c->late && c->late[id]) ? c->nodes[id] : NULL;
+    bool acts = made && made->op->makes == TWI_MAKES_NOTHING && (twi_has_trait(made, TWI_STATEFUL) || made->loop);
+    return acts ? made : NULL;
+}
+
+/* Behind the fetches come the guards of those that may have no value, and what runs for what it does. */
 static tw_status map_fetches(twi_copying *c)
 {
     const twi_request *request = c->p->request;
     tw_status status = TW_OK;
     int count = request->num_fetches;
-    twi_value *values = twi_alloc_array(2 * (size_t)count + 1, sizeof *values);
+    int most = 2 * count + 1;
+    for (int id = 0; id < request->graph->nodes.count; id++)
+        most += twi_copy_effect(c, id) != NULL;
+    twi_value *values = twi_alloc_array((size_t)most, sizeof *values);
     c->p->plan->num_fetches = count;
     c->p->plan->guards_of_fetches = twi_arena_alloc(&c->p->plan->arena, sizeof(int) * (size_t)count);
     if (!values || !c->p->plan->guards_of_fetches)
@@ -509,6 +521,9 @@ static tw_status map_fetches(twi_copying *c)
         if (guard)
             values[count++] = twi_out(guard, 0);
     }
+    for (int id = 0; id < request->graph->nodes.count; id++)
+        if (twi_copy_effect(c, id))
+            values[count++] = twi_out(twi_copy_effect(c, id), -1);
     if (!twi_region_set_end(c->region, values, count))
         status = twi_fail_memory(c->p->error, "copying a graph");
 done:

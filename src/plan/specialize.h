@@ -24,6 +24,7 @@ typedef struct twi_copying {
     const twi_frames *frames; /* NULL: the graph has no loops */
     bool *looped;           /* [frames] whose node has been made */
     bool unknown;           /* some shape is not known so far */
+    bool skipped;           /* some node was not copied, for it never runs */
     bool *late;             /* [nodes] behind the border; NULL: there is none */
     const tw_node *cause;   /* the first late one */
     TWI_ARRAY(tw_output) asked; /* what the shapes of late ones depend on */
@@ -80,6 +81,9 @@ static inline bool twi_copy_is_done(const twi_copying *c, const tw_node *node)
 
 /* Copies a node that is needed and not left to a loop, unless it has been. What it takes has been. */
 tw_status twi_copy_once(twi_copying *c, const tw_node *node);
+/* The copy of node `id` of the user's graph if it runs for what it does, whatever becomes of those that need it: where
+ * some never run, others that they come after do. NULL: it is none of these, or all that are needed run. */
+twi_node *twi_copy_effect(const twi_copying *c, int id);
 /* What the region gives for fetch `number`, and the node that says whether it has a value; NULL: always. */
 tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node **guard);
 

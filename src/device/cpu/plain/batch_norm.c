@@ -1,7 +1,7 @@
 /* batch_norm.c - FusedBatchNorm (three versions), _BatchNormRelu and their gradients in plain C, in float.
  *
- * Rows are all pixels of all images, x [rows, C]. Sums run over the rows in order, in double, one block of channels a
- * job. */
+ * Rows are all pixels of all images or volumes, x [rows, C]. Sums run over the rows in order, in double, one block of
+ * channels a job. */
 #include "base/memory.h"
 #include "device/cpu/plain/typed.h"
 
@@ -196,7 +196,7 @@ TWI_WIDENED(batch_norm_grad)
 
 static tw_status accepts(const twi_prepare *p)
 {
-    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
+    if (twi_attr_string(p->attrs, "data_format", "NHWC")[1] == 'C')
         return twi_fail(p->error, TW_UNIMPLEMENTED,
                         "The CPU implementation of FusedBatchNorm only supports NHWC tensor format for now.");
     return TW_OK;
@@ -210,12 +210,15 @@ static tw_status prepare_images(twi_prepare *p, bool relu, int gradients, int nu
     int first_vector = gradients + 1, last_image = first_vector + all_vectors;
     bool has_side = relu && twi_attr_int(p->attrs, "N", 0) > 0;
     tw_shape x = p->inputs[gradients].shape;
-    if (x.rank != 4)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "the image must have rank 4");
+    if (x.rank != 4 && x.rank != 5)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "the image must have rank 4, or 5 with a depth");
+    int64_t channels = x.dims[x.rank - 1], rows = 1;
+    for (int i = 0; i + 1 < x.rank; i++)
+        rows *= x.dims[i];
     for (int i = first_vector; i < first_vector + num_vectors; i++)
-        if (p->inputs[i].elements != x.dims[3])
+        if (p->inputs[i].elements != channels)
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d has %lld elements, the image has %lld channels",
-                            i, (long long)p->inputs[i].elements, (long long)x.dims[3]);
+                            i, (long long)p->inputs[i].elements, (long long)channels);
     for (int i = 0; i < gradients + has_side; i++) {
         int image = i < gradients ? i : last_image;
         if (!tw_shape_equal(p->inputs[image].shape, x))
@@ -226,7 +229,7 @@ static tw_status prepare_images(twi_prepare *p, bool relu, int gradients, int nu
     batch_norm *state = twi_alloc(sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, "preparing a batch norm");
-    *state = (batch_norm){x.dims[0] * x.dims[1] * x.dims[2], x.dims[3],
+    *state = (batch_norm){rows, channels,
                           twi_attr_float(p->attrs, "epsilon", 0.0001f),
                           twi_attr_bool(p->attrs, "is_training", true), relu, has_side, gradients};
     p->state = state;

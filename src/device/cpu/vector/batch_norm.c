@@ -1,5 +1,6 @@
 /* batch_norm.c - FusedBatchNorm, its three versions, _BatchNormRelu and their gradients, on our own loops (rows
- * "vector"). Images NHWC are matrices here: a row a pixel. Every pass divides the rows among the team.
+ * "vector"). Images NHWC and volumes NDHWC are matrices here: a row a pixel. Every pass divides the rows among
+ * the team.
  * Lives here:  float and bfloat16, with moments in float.
  * Never here:  the loops (loops.inl), other types and layouts (plain/batch_norm.c). */
 #include "base/memory.h"
@@ -28,9 +29,9 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int num_vecto
 {
     const twi_operand *x = &p->inputs[gradients], *vectors = x + 1;
     bool has_side = relu && twi_attr_int(p->attrs, "N", 0) > 0;
-    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0 || x->shape.rank != 4 || x->elements == 0)
+    if (twi_attr_string(p->attrs, "data_format", "NHWC")[1] == 'C' || x->shape.rank < 4 || x->elements == 0)
         return TW_UNIMPLEMENTED;
-    int64_t channels = x->shape.dims[3];
+    int64_t channels = x->shape.dims[x->shape.rank - 1];
     for (int i = 0; i < num_vectors; i++)
         if (vectors[i].elements != channels || vectors[i].dtype != TW_FLOAT32)
             return TW_UNIMPLEMENTED;
