@@ -39,6 +39,36 @@ static tw_status stateless_shape(twi_inference *c)
     return status;
 }
 
+static tw_status expect_vector(twi_inference *c, int input, int64_t length)
+{
+    char text[128];
+    tw_shape shape = c->inputs[input];
+    bool fits = shape.rank < 0 || (shape.rank == 1 && (shape.dims[0] < 0 || shape.dims[0] == length));
+    return fits ? TW_OK
+                : twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must have shape [%lld], got %s", input,
+                           (long long)length, tw_shape_text(shape, text, sizeof text));
+}
+
+/* shape, key, counter, algorithm and perhaps limits: what the seeds became is given. */
+static tw_status keyed_shape(twi_inference *c)
+{
+    tw_status status = shape_from_input(c);
+    for (int i = 1; i < 3 && status == TW_OK; i++)
+        status = expect_vector(c, i, i);
+    for (int i = 3; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    return status;
+}
+
+/* Two seeds, or none: key, counter and algorithm, or the last of them alone */
+static tw_status key_shape(twi_inference *c)
+{
+    tw_status status = c->num_inputs ? expect_vector(c, 0, 2) : TW_OK;
+    for (int i = 0; i < c->num_outputs; i++)
+        c->outputs[i] = c->num_inputs && i < 2 ? TW_SHAPE(i + 1) : TW_SCALAR;
+    return status;
+}
+
 static tw_status multinomial_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 0, 2);
@@ -90,7 +120,30 @@ static void gamma_gradient(twi_gradient *g)
             twi_not_differentiable                                                                                     \
     }
 
+#define KEYED "shape:Tshape, key:uint64, counter:uint64, alg:int32"
+#define WORDS "{int32,int64,uint32,uint64}"
+#define KEYED_FLOATS(name)                                                                                             \
+    {                                                                                                                  \
+        name, KEYED, "output:dtype", "dtype:" FLOAT "=float; Tshape:{int32,int64}=int32", keyed_shape,                 \
+            twi_not_differentiable                                                                                     \
+    }
+
 const twi_op twi_random_ops[] = {
+    KEYED_FLOATS("StatelessRandomUniformV2"),
+    KEYED_FLOATS("StatelessRandomNormalV2"),
+    KEYED_FLOATS("StatelessTruncatedNormalV2"),
+    {"StatelessRandomUniformIntV2", KEYED ", minval:dtype, maxval:dtype", "output:dtype",
+     "dtype:{int32,int64}; Tshape:{int32,int64}=int32", keyed_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessRandomUniformFullIntV2", KEYED, "output:dtype", "dtype:" WORDS "=uint64; Tshape:{int32,int64}=int32",
+     keyed_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessRandomUniformFullInt", "shape:T, seed:Tseed", "output:dtype",
+     "dtype:" WORDS "=uint64; T:{int32,int64}=int32; Tseed:" WORDS "=int64", stateless_shape, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {"StatelessRandomGetKeyCounter", "seed:Tseed", "key:uint64, counter:uint64", "Tseed:{int32,int64}=int64", key_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessRandomGetKeyCounterAlg", "seed:Tseed", "key:uint64, counter:uint64, alg:int32",
+     "Tseed:{int32,int64}=int64", key_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessRandomGetAlg", "", "alg:int32", "", key_shape, twi_not_differentiable, TWI_HOST_ONLY},
     STATELESS("StatelessRandomUniform"),
     STATELESS("StatelessRandomNormal"),
     STATELESS("StatelessTruncatedNormal"),

@@ -2,7 +2,8 @@
 """Writes untried.txt: what programs of TensorFlow 1 do that nobody had tried here, in small programs exported and run by
 TensorFlow, for tests/test_shapes.c."""
 
-from graph_cases import begin, differentiate, eighths, holder, of, once_more, program, raw, tf
+import tensorflow as tf2
+from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, raw, tf
 from op_cases import f32
 
 begin("untried.txt", __file__, 1)
@@ -44,3 +45,52 @@ for name, computed in (("", tf.square), ("_of_a_count", lambda x: tf.boolean_mas
                        ("_of_growth", lambda x: tf.while_loop(lambda a: tf.size(a) < 5, lambda a: tf.concat([a, a], 0), [x],
                                                               shape_invariants=[tf.TensorShape([None])]))):
     program("never" + name, never(computed), (feeds, ""), (feeds, "value"), (feeds, ""), (feeds, "value"), init=True)
+
+# ---- random numbers of keys and counters, as initializers of TensorFlow 2 have them ----
+
+for dtype, ops in (
+    (tf.float32, ("Uniform", "Normal", "Truncated")),
+    (tf.float64, ("Uniform", "Normal", "Truncated")),
+    (tf.float16, ("Uniform", "Normal")),
+    (tf.int32, ("Int", "FullInt")),
+    (tf.int64, ("Int", "FullInt")),
+    (tf.uint32, ("FullInt",)),
+    (tf.uint64, ("FullInt",)),
+):
+
+    def drawn():
+        seed = holder(tf.int64, [2], "seed")
+        key, counter, alg = raw.StatelessRandomGetKeyCounterAlg(seed=seed)
+        given = dict(shape=holder(tf.int32, [None], "shape"), key=key, counter=counter, alg=alg, dtype=dtype)
+        limits = dict(minval=tf.cast(3, dtype), maxval=tf.cast(100, dtype))
+        made = {
+            "Uniform": lambda: raw.StatelessRandomUniformV2(**given),
+            "Normal": lambda: raw.StatelessRandomNormalV2(**given),
+            "Truncated": lambda: raw.StatelessTruncatedNormalV2(**given),
+            "FullInt": lambda: raw.StatelessRandomUniformFullIntV2(**given),
+            "Int": lambda: raw.StatelessRandomUniformIntV2(**{k: v for k, v in given.items() if k != "dtype"}, **limits),
+        }
+        same = [raw.StatelessRandomUniformFullInt(shape=given["shape"], seed=seed, dtype=dtype)] if "FullInt" in ops else []
+        return [made[op]() for op in ops] + same + [key, counter]
+
+    program(
+        "keyed_" + dtype.name,
+        drawn,
+        {"seed": np.array([7, -12], np.int64), "shape": np.array([2, 5], np.int32)},
+        {"seed": np.array([1 << 40, 3], np.int64), "shape": np.array([0], np.int32)},
+    )
+
+
+def initialized():
+    """Layers' initializers where only eager execution is off."""
+    layer = tf.layers.Dense(3, kernel_initializer=tf2.initializers.glorot_uniform(seed=4))
+    y = layer(holder(tf.float32, [None, 2], "x"))
+    rest = [tf.Variable(make((2, 3))) for make in (tf2.initializers.he_normal(seed=1), tf2.initializers.Orthogonal(seed=2))]
+    return [y] + [v.read_value() for v in rest]
+
+
+program("initializers", initialized, {"x": eighths(2, 2)}, init=True)
+program("no_such_algorithm", lambda: [raw.StatelessRandomUniformV2(shape=[2], key=tf.constant([1], tf.uint64),
+                                                                   counter=tf.constant([1, 2], tf.uint64),
+                                                                   alg=holder(tf.int32, [], "alg"))],
+        {"alg": np.int32(1)}, {"alg": np.int32(3)}, ({"alg": np.int32(9)}, "alg"))

@@ -492,6 +492,19 @@ def stateless(draw, op):
     return Case(op, {**inputs, "minval": dtype(draw.int(-9, 9)), "maxval": dtype(draw.int(8, 99))})
 
 
+@generator("StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
+           "StatelessRandomUniformFullIntV2")
+def keyed(draw, op):
+    inputs = {"shape": np.array(draw.shape(0, 3), draw.pick((i32, i64))), "key": draw.values(np.uint64, (1,), 0, 9e8),
+              "counter": draw.values(np.uint64, (2,), 0, 9e8), "alg": i32(draw.pick((1, 3)))}
+    if "Int" not in op:
+        return Case(op, inputs, {"dtype": draw.pick((f32, f64, f16))}, tolerance=1e-5)
+    dtype = draw.pick((i32, i64))
+    if "Full" in op:
+        return Case(op, inputs, {"dtype": dtype})
+    return Case(op, {**inputs, "minval": dtype(draw.int(-9, 9)), "maxval": dtype(draw.int(8, 99))})
+
+
 @generator("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
 def sample_box(draw, op):
     n, dtype = draw.int(0, 3), draw.pick((i32, i64, i16, u8))

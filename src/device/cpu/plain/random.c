@@ -213,19 +213,83 @@ static tw_status run_truncated(const twi_run *r)
     return fill(r, &truncated[r->output_operands[0].dtype], NULL);
 }
 
-/* The generator of ops without a stream: input 1 are two seeds, mixed by one block of Philox. */
-static twi_philox seeded(const twi_run *r)
+/* The generator of two seeds, mixed by one block of Philox. */
+static twi_philox seeded_by(const twi_operand *operand, const void *input)
 {
     uint64_t seeds[2];
     uint32_t mixed[4];
     for (int i = 0; i < 2; i++)
-        seeds[i] = r->input_operands[1].dtype == TW_INT64 ? (uint64_t)((const int64_t *)r->inputs[1])[i]
-                                                          : (uint64_t)(int64_t)((const int32_t *)r->inputs[1])[i];
+        seeds[i] = tw_dtype_size(operand->dtype) == 8 ? ((const uint64_t *)input)[i]
+                   : operand->dtype == TW_UINT32      ? ((const uint32_t *)input)[i]
+                                                      : (uint64_t)(int64_t)((const int32_t *)input)[i];
     twi_philox philox = {.counter = {(uint32_t)seeds[0], (uint32_t)(seeds[0] >> 32), (uint32_t)seeds[1],
                                      (uint32_t)(seeds[1] >> 32)},
                          .key = {0x3ec8f720, 0x02461e29}};
     twi_philox_next(&philox, mixed);
     return (twi_philox){.counter = {0, 0, mixed[2], mixed[3]}, .key = {mixed[0], mixed[1]}};
+}
+
+/* The generator of ops without a stream: input 1 are two seeds. */
+static twi_philox seeded(const twi_run *r)
+{
+    return seeded_by(&r->input_operands[1], r->inputs[1]);
+}
+
+/* That of those whose inputs 1 and 2 are its key and counter. */
+static twi_philox keyed(const twi_run *r)
+{
+    const uint64_t *key = r->inputs[1], *counter = r->inputs[2];
+    return (twi_philox){.counter = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
+                                    (uint32_t)(counter[1] >> 32)},
+                        .key = {(uint32_t)key[0], (uint32_t)(key[0] >> 32)}};
+}
+
+enum { PHILOX = 1, ANY_ALGORITHM = 3 }; /* TensorFlow's numbers; 2 is ThreeFry */
+
+static tw_status check_algorithm(const twi_run *r)
+{
+    int32_t algorithm = *(const int32_t *)r->inputs[3];
+    return algorithm == PHILOX || algorithm == ANY_ALGORITHM
+               ? TW_OK
+               : twi_fail(r->error, algorithm == 2 ? TW_UNIMPLEMENTED : TW_INVALID_ARGUMENT,
+                          "alg is %d, expected %d (Philox) or %d (any) (%s)", (int)algorithm, PHILOX, ANY_ALGORITHM,
+                          r->node);
+}
+
+static tw_status fill_keyed(const twi_run *r, const distribution *kinds)
+{
+    tw_status status = check_algorithm(r);
+    return status == TW_OK ? fill_from(r, &kinds[r->output_operands[0].dtype], NULL, keyed(r)) : status;
+}
+
+static tw_status run_keyed_uniform(const twi_run *r)
+{
+    return fill_keyed(r, uniform);
+}
+
+static tw_status run_keyed_normal(const twi_run *r)
+{
+    return fill_keyed(r, normal);
+}
+
+static tw_status run_keyed_truncated(const twi_run *r)
+{
+    return fill_keyed(r, truncated);
+}
+
+/* Outputs key and counter, then perhaps the algorithm, or that alone */
+static tw_status run_key(const twi_run *r)
+{
+    if (r->num_inputs) {
+        twi_philox philox = seeded_by(&r->input_operands[0], r->inputs[0]);
+        uint64_t *key = r->outputs[0], *counter = r->outputs[1];
+        key[0] = philox.key[0] | (uint64_t)philox.key[1] << 32;
+        counter[0] = 0;
+        counter[1] = philox.counter[2] | (uint64_t)philox.counter[3] << 32;
+    }
+    if (r->num_outputs != 2)
+        *(int32_t *)r->outputs[r->num_outputs - 1] = PHILOX;
+    return TW_OK;
 }
 
 static tw_status run_stateless_uniform(const twi_run *r)
@@ -269,6 +333,37 @@ static tw_status run_stateless_uniform_int(const twi_run *r)
 {
     twi_philox start = seeded(r);
     return uniform_int(r, 2, &start);
+}
+
+static tw_status run_keyed_uniform_int(const twi_run *r)
+{
+    twi_philox start = keyed(r);
+    tw_status status = check_algorithm(r);
+    return status == TW_OK ? uniform_int(r, 4, &start) : status;
+}
+
+static void word_group(twi_philox *philox, void *values, const void *limits)
+{
+    (void)limits;
+    twi_philox_next(philox, values);
+}
+
+/* Any number of the type; of 64 bits the low word comes first. */
+static tw_status fill_words(const twi_run *r, twi_philox start)
+{
+    static const distribution d32 = {4, 1, word_group}, d64 = {2, 1, word_group};
+    return fill_from(r, tw_dtype_size(r->output_operands[0].dtype) == 8 ? &d64 : &d32, NULL, start);
+}
+
+static tw_status run_stateless_words(const twi_run *r)
+{
+    return fill_words(r, seeded(r));
+}
+
+static tw_status run_keyed_words(const twi_run *r)
+{
+    tw_status status = check_algorithm(r);
+    return status == TW_OK ? fill_words(r, keyed(r)) : status;
 }
 
 /* Single words of a stream, one after the other. */
@@ -400,6 +495,15 @@ const twi_kernel twi_cpu_random_kernels[] = {
     {"StatelessRandomNormal", "plain", 0, NULL, run_stateless_normal},
     {"StatelessTruncatedNormal", "plain", 0, NULL, run_stateless_truncated},
     {"StatelessRandomUniformInt", "plain", 0, NULL, run_stateless_uniform_int},
+    {"StatelessRandomUniformFullInt", "plain", 0, NULL, run_stateless_words},
+    {"StatelessRandomUniformV2", "plain", 0, NULL, run_keyed_uniform},
+    {"StatelessRandomNormalV2", "plain", 0, NULL, run_keyed_normal},
+    {"StatelessTruncatedNormalV2", "plain", 0, NULL, run_keyed_truncated},
+    {"StatelessRandomUniformIntV2", "plain", 0, NULL, run_keyed_uniform_int},
+    {"StatelessRandomUniformFullIntV2", "plain", 0, NULL, run_keyed_words},
+    {"StatelessRandomGetKeyCounter", "plain", 0, NULL, run_key},
+    {"StatelessRandomGetKeyCounterAlg", "plain", 0, NULL, run_key},
+    {"StatelessRandomGetAlg", "plain", 0, NULL, run_key},
     {"RandomShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING), prepare_shuffle,
      run_shuffle},
     {"Multinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16), prepare_multinomial,
