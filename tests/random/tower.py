@@ -91,13 +91,14 @@ class Tower:
         if status:
             raise TowerError(status, error.message.decode(errors="replace"))
 
-    def device_set(self, threads):
-        if threads not in self.devices:
+    def device_set(self, threads, gpus):
+        if (threads, gpus) not in self.devices:
             options, devices, error = DeviceOptions(), c_void_p(), Error()
             options.size, options.cpu_threads, options.no_gpus = ctypes.sizeof(options), threads, True
+            options.virtual_gpus = gpus
             self.check(self.lib.tw_devices_create(byref(options), byref(devices), byref(error)), error)
-            self.devices[threads] = devices
-        return self.devices[threads]
+            self.devices[threads, gpus] = devices
+        return self.devices[threads, gpus]
 
     def graph(self, definition):
         return Graph(self, definition)
@@ -178,10 +179,10 @@ class Graph:
             raise TowerError(status, self.tower.lib.tw_graph_message(self.graph).decode(errors="replace"))
         return [Output(r.node, r.index) if r.node else None for r in results[: len(xs)]]
 
-    def session(self, plain=False, threads=1, disable=None):
+    def session(self, plain=False, threads=1, disable=None, gpus=0, soft=False):
         options, session, error = SessionOptions(), c_void_p(), Error()
-        options.size, options.plain_kernels = ctypes.sizeof(options), plain
-        options.devices = self.tower.device_set(threads)
+        options.size, options.plain_kernels, options.allow_soft_placement = ctypes.sizeof(options), plain, soft
+        options.devices = self.tower.device_set(threads, gpus)
         options.disable = disable.encode() if disable else None
         status = self.tower.lib.tw_session_create(self.graph, byref(options), byref(session), byref(error))
         self.tower.check(status, error)
