@@ -30,6 +30,16 @@ static void sleep_ns(long ns)
     nanosleep(&(struct timespec){0, ns}, NULL);
 }
 
+/* So much later than now. */
+static struct timespec time_in(int64_t ns)
+{
+    enum { SECOND = 1000000000 };
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    ns += t.tv_nsec;
+    return (struct timespec){t.tv_sec + ns / SECOND, ns % SECOND};
+}
+
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 /* The first reason is kept; the beating thread tells the others. */
@@ -41,6 +51,7 @@ static void fail_with(twi_exchange *x, tw_status status, const char *why)
         x->status = status;
         atomic_store(&x->failed, true);
         pthread_cond_broadcast(&x->changed);
+        pthread_cond_signal(&x->ends);
     }
     pthread_mutex_unlock(&x->lock);
 }
@@ -164,17 +175,13 @@ static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), c
                          int64_t begin)
 {
     enum { SPINS = 50 };
-    struct timespec until;
     if (x->carrier->pump) {
         twi_progress progress = x->carrier->pump(x);
         if (times >= SPINS)
             twi_exchange_pause(x, begin, progress);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = time_in(100000000);
     pthread_mutex_lock(&x->lock);
     if (!there(c) && !atomic_load(&x->failed))
         pthread_cond_timedwait(&x->changed, &x->lock, &until);
@@ -634,11 +641,22 @@ static void tell_all(twi_exchange *x)
     pthread_mutex_unlock(&x->lock);
 }
 
-/* With a carrier that has to be asked: once a millisecond, and more often while it has something under way. */
-static void rest(twi_exchange *x)
+/* Until all ends, and so long at most: each turn costs those that compute some 30 us of their core. */
+static void rest_until_the_end(twi_exchange *x, double seconds)
 {
+    struct timespec until = time_in((int64_t)(seconds * 1e9));
+    pthread_mutex_lock(&x->lock);
+    if (!atomic_load(&x->failed) && !atomic_load(&x->closing))
+        pthread_cond_timedwait(&x->ends, &x->lock, &until);
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* With a carrier that has to be asked: once a millisecond, and more often while it has something under way. */
+static void rest(twi_exchange *x, double pause)
+{
+    enum { TURNS = 4 }; /* between two beats */
     if (!x->carrier->pump)
-        sleep_ns(10000000);
+        rest_until_the_end(x, pause / TURNS);
     else
         sleep_ns(x->carrier->pump(x) != TWI_NOTHING ? 50000 : 1000000);
 }
@@ -647,7 +665,7 @@ static void *beat(void *argument)
 {
     twi_exchange *x = argument;
     double pause = x->base.deadline / 10 < 1 ? x->base.deadline / 10 : 1;
-    for (int64_t last = 0; !atomic_load(&x->closing) && !atomic_load(&x->failed); rest(x)) {
+    for (int64_t last = 0; !atomic_load(&x->closing) && !atomic_load(&x->failed); rest(x, pause)) {
         take_turn(x);
         if (seconds_since(last) < pause)
             continue;
@@ -683,7 +701,10 @@ static void leave(twi_exchange *x)
 static void close_exchange(twi_comm *c)
 {
     twi_exchange *x = (twi_exchange *)c;
+    pthread_mutex_lock(&x->lock);
     atomic_store(&x->closing, true);
+    pthread_cond_signal(&x->ends);
+    pthread_mutex_unlock(&x->lock);
     if (x->beating)
         pthread_join(x->beats, NULL);
     if (x->beating && !atomic_load(&x->failed))
@@ -709,6 +730,7 @@ tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&x->changed, &monotonic);
+    pthread_cond_init(&x->ends, &monotonic);
     pthread_condattr_destroy(&monotonic);
     for (int i = 0; i < tasks; i++)
         twi_exchange_heard(x, i);
@@ -751,5 +773,6 @@ void twi_exchange_clear(twi_exchange *x)
         free_channels(&x->peers[i]);
     twi_free(x->peers);
     pthread_cond_destroy(&x->changed);
+    pthread_cond_destroy(&x->ends);
     pthread_mutex_destroy(&x->lock);
 }

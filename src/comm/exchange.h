@@ -84,6 +84,7 @@ struct twi_exchange {
     twi_peer *peers; /* [tasks] */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something has come, or all has failed */
+    pthread_cond_t ends;    /* all has failed, or is to be closed: for the beating thread */
     atomic_bool closing, failed, over;
     atomic_llong turn_ns; /* when the beating thread last had its turn */
     char reason[TWI_REASON]; /* what happened first, and the status it stands for; with the lock */

@@ -13,9 +13,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+enum { SHORT = 4096 }; /* bytes that go together with their header, so that who reads wakes once */
 
 typedef struct line {
     struct local *all;
@@ -57,6 +60,18 @@ static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool p
     return true;
 }
 
+static bool put_message(local *l, line *to, const twi_header *header, const void *data, bool patient)
+{
+    char both[sizeof *header + SHORT];
+    size_t bytes = (size_t)header->bytes;
+    if (bytes > SHORT)
+        return put_bytes(l, to, header, sizeof *header, patient) && put_bytes(l, to, data, bytes, true);
+    memcpy(both, header, sizeof *header);
+    if (bytes)
+        memcpy(both + sizeof *header, data, bytes);
+    return put_bytes(l, to, both, sizeof *header + bytes, patient);
+}
+
 static bool local_put(twi_exchange *x, int task, const twi_header *header, const void *data, bool patient)
 {
     local *l = (local *)x;
@@ -65,8 +80,7 @@ static bool local_put(twi_exchange *x, int task, const twi_header *header, const
         pthread_mutex_lock(&to->sending);
     else if (pthread_mutex_trylock(&to->sending) != 0)
         return false;
-    bool sent =
-        put_bytes(l, to, header, sizeof *header, patient) && put_bytes(l, to, data, (size_t)header->bytes, true);
+    bool sent = put_message(l, to, header, data, patient);
     pthread_mutex_unlock(&to->sending);
     return sent;
 }
