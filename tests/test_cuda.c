@@ -1842,6 +1842,114 @@ static void normalized_convolutions_on_the_card_are_those_apart(void **state)
     cover("_TransposedFilterConv2DBatchNormRelu");
 }
 
+/* ---- convolutions with a pool and a local response normalization behind them ------------------------------------- */
+
+enum { POOLED_CASES = 6, POOLED_INPUTS = 4, POOLED_VALUES = 3 };
+
+static const struct {
+    int batch, height, width, channels, filters, size, window, stride, radius;
+    bool same, relu;
+} pooled_cases[POOLED_CASES] = {{2, 9, 7, 3, 64, 5, 3, 2, 4, true, true},   {3, 6, 6, 1, 16, 3, 2, 2, 2, false, true},
+                                {1, 4, 5, 4, 48, 2, 3, 1, 4, true, false}, {2, 5, 5, 2, 128, 1, 3, 3, 1, true, true},
+                                {2, 6, 5, 3, 16, 3, 5, 2, 20, true, true}, {2, 24, 24, 3, 64, 5, 3, 2, 4, true, true}};
+
+/* What comes out, and the gradients of a weighted sum by filter and bias; and with `apart` what is pooled, so that it
+ * has to be written down. Filters that are variables are transposed on their way. */
+static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_tensor *values[POOLED_VALUES + 1],
+                       bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    const int batch = pooled_cases[number].batch, height = pooled_cases[number].height,
+              width = pooled_cases[number].width, channels = pooled_cases[number].channels,
+              filters = pooled_cases[number].filters, size = pooled_cases[number].size,
+              window = pooled_cases[number].window, stride = pooled_cases[number].stride;
+    const tw_padding padding = pooled_cases[number].same ? TW_PADDING_SAME : TW_PADDING_VALID;
+    const tw_shape shapes[] = {TW_SHAPE(batch, height, width, channels), TW_SHAPE(size, size, channels, filters),
+                               TW_SHAPE(filters)};
+    tw_variable *kept = NULL;
+    tw_feed feeds[POOLED_INPUTS];
+    tw_output in[POOLED_INPUTS], fetches[POOLED_VALUES + 1];
+    for (int i = 0; i < 3; i++)
+        in[i] = tw_placeholder(g, T, shapes[i]);
+    TW_DEVICE(g, "/gpu:0") {
+        tw_output filter = in[1];
+        if (variable) {
+            kept = tw_get_variable(g, "filter", TW_FLOAT32, shapes[1], (tw_initializer){.a = 0.5f});
+            filter = T == TW_FLOAT32 ? kept->value : tw_cast(g, kept->value, T);
+        }
+        tw_output x = tw_bias_add(g, tw_conv2d(g, in[0], filter, &(tw_conv2d_options){.padding = padding}), in[2]);
+        x = fetches[POOLED_VALUES] = pooled_cases[number].relu ? tw_relu(g, x) : x;
+        x = tw_max_pool(g, x, &(tw_pool_options){.window = {window, window}, .stride = {stride, stride},
+                                                 .padding = padding});
+        fetches[0] = tw_lrn(g, x, pooled_cases[number].radius, 1, 0.1f, 0.75f);
+        in[3] = tw_placeholder(g, T, tw_output_shape(x));
+        tw_output goal = tw_mul(g, fetches[0], in[3]);
+        goal = tw_reduce_sum(g, T == TW_FLOAT32 ? goal : tw_cast(g, goal, TW_FLOAT32), NULL, 0, false);
+        const tw_output by[] = {variable ? kept->value : in[1], in[2]};
+        tw_gradients(g, &goal, 1, NULL, by, 2, &fetches[1]);
+    }
+    for (int i = 0; i < POOLED_INPUTS; i++)
+        feeds[i] = (tw_feed){in[i], filled(T, tw_output_shape(in[i]), (unsigned)i + 1)};
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    if (variable) {
+        tw_tensor *weights = filled(TW_FLOAT32, shapes[1], 2);
+        assert_ok(tw_session_set_variable(session, kept, weights, &error));
+        tw_tensor_release(weights);
+    }
+    memset(values, 0, sizeof *values * (POOLED_VALUES + 1));
+    assert_ok(tw_session_run(session, feeds, POOLED_INPUTS, fetches, POOLED_VALUES + apart, values, &error));
+    *joined = plans_have(session, variable ? "_TransposedFilterConv2DMaxPoolLRN" : "_Conv2DMaxPoolLRN");
+    assert_int_equal(*joined, !plans_have(session, "_MaxPoolLRN"));
+    for (int i = 0; i < POOLED_INPUTS; i++)
+        tw_tensor_release(feeds[i].tensor);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* By one kernel of ours, and by cuDNN's and a launch. What goes forward, and the bias's gradient, are those of the
+ * nodes apart to the bit; filters have gradients by whichever engine, which may round floats. */
+static void convolutions_of_ours_pool_and_normalize(void **state)
+{
+    (void)state;
+    needs_card();
+    take_ours();
+    for (int i = 0; i < POOLED_CASES; i++)
+        for (int t = 0; t < 2 - (i == POOLED_CASES - 1); t++) { /* the played card takes long for the last */
+            tw_tensor *apart[POOLED_VALUES + 1], *one[POOLED_VALUES + 1], *cudnn[POOLED_VALUES + 1];
+            const tw_dtype T = t ? TW_FLOAT32 : TW_BFLOAT16;
+            const bool variable = (i + t) % 2;
+            bool joined[3];
+            take_variant(0);
+            run_pooled(T, i, true, variable, apart, &joined[0]);
+            take_variant(6);
+            run_pooled(T, i, false, variable, one, &joined[1]);
+            assert_int_equal(ours, 1);
+            setenv("TOWER_CONVOLUTIONS", "cudnn", 1);
+            run_pooled(T, i, false, variable, cudnn, &joined[2]);
+            assert_true(!joined[0] && joined[1] && joined[2]);
+            for (int v = 0; v < POOLED_VALUES; v++) {
+                twt_case c = {.file = "pooled", .line = 100 * i + v, .op.op = "_Conv2DMaxPoolLRN",
+                              .expected = {apart[v]}};
+                if (v != 1)
+                    twt_expect_same_bits(&c, one[v], apart[v], "apart");
+                else if (T != TW_FLOAT32)
+                    twt_compare(&c, 0, one[v], "on the card");
+                if (T != TW_FLOAT32)
+                    twt_compare(&c, 0, cudnn[v], "by cuDNN's engine and a launch");
+                tw_tensor_release(one[v]);
+                tw_tensor_release(cudnn[v]);
+            }
+            for (int v = 0; v <= POOLED_VALUES; v++)
+                tw_tensor_release(apart[v]);
+        }
+    take_all_again();
+    cover("_Conv2DMaxPoolLRN");
+    cover("_TransposedFilterConv2DMaxPoolLRN");
+}
+
 /* ---- weights as a step computes with them ---------------------------------------------------------------------- */
 
 /* [rows, columns] with its axes the other way round. */
@@ -2325,6 +2433,7 @@ int main(int count, char **words)
         cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_in_bfloat16_round_once),
         cmocka_unit_test(normalized_convolutions_on_the_card_are_those_apart),
+        cmocka_unit_test(convolutions_of_ours_pool_and_normalize),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),

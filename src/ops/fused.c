@@ -146,14 +146,43 @@ static tw_status matmul_shape(twi_inference *c)
     return c->num_inputs > 2 ? expect_channels(c, 2, c->outputs[0].dims[1]) : TW_OK;
 }
 
-/* Every output has the pool's shape. */
-static tw_status pooled_shape(twi_inference *c)
+/* Every output has the shape of a pool of the image. */
+static tw_status pool_outputs(twi_inference *c, const twi_attrs *attrs, tw_shape image)
 {
     twi_window w;
-    tw_status status = twi_window_lay(c->attrs, c->inputs[0], NULL, &w, c->error);
+    tw_status status = twi_window_lay(attrs, image, NULL, &w, c->error);
     for (int i = 0; i < c->num_outputs && status == TW_OK; i++)
-        c->outputs[i] = twi_window_output(&w, c->inputs[0], twi_dimension(c->inputs[0], w.channel_axis));
+        c->outputs[i] = twi_window_output(&w, image, twi_dimension(image, w.channel_axis));
     return status;
+}
+
+static tw_status pooled_shape(twi_inference *c)
+{
+    return pool_outputs(c, c->attrs, c->inputs[0]);
+}
+
+/* Of a convolution that is pooled. */
+static tw_status pooled_conv_shape(twi_inference *c, bool transposed)
+{
+    twi_convolution laid;
+    twi_attr items[TWI_POOL_ATTRS];
+    const twi_attrs pool = twi_pool_attrs(c->attrs, items);
+    tw_shape filter = transposed ? twi_transpose_filter_back(c->inputs[1]) : c->inputs[1];
+    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
+    if (status == TW_OK)
+        status = expect_channels(c, 2, laid.out_channels);
+    return status == TW_OK ? pool_outputs(c, &pool, twi_window_output(&laid.window, c->inputs[0], laid.out_channels))
+                           : status;
+}
+
+static tw_status straight_pooled_shape(twi_inference *c)
+{
+    return pooled_conv_shape(c, false);
+}
+
+static tw_status transposed_pooled_shape(twi_inference *c)
+{
+    return pooled_conv_shape(c, true);
 }
 
 /* Of the image that was pooled: attributes height and width, the rest as in the pooled one. */
@@ -340,9 +369,9 @@ static tw_status averaged_shape(twi_inference *c)
     "strides:ints; padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; data_format:{NHWC,NCHW}=NHWC; "           \
     "dilations:ints=[1,1,1,1]"
 #define CONV2D CONV "; use_cudnn_on_gpu:bool=true" /* TensorFlow's own attributes */
-#define POOL                                                                                                           \
-    "ksize:ints; strides:ints; padding:{SAME,VALID}; data_format:{NHWC}=NHWC; depth_radius:int=5; bias:float=1; "      \
-    "alpha:float=1; beta:float=0.5"
+#define LRN "depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5"
+#define POOL "ksize:ints; strides:ints; padding:{SAME,VALID}; data_format:{NHWC}=NHWC; " LRN
+#define POOLED_CONV CONV2D "; relu:bool=false; ksize:ints; pool_strides:ints; pool_padding:{SAME,VALID}; " LRN
 #define BATCH_NORM "N:int; epsilon:float=0.0001; data_format:{NHWC}=NHWC; is_training:bool=true"
 #define NORMALIZED "N:int; " CONV2D "; epsilon:float=0.0001"
 #define NORMALIZED_CONV                                                                                                \
@@ -401,6 +430,11 @@ const twi_op twi_fused_ops[] = {
     /* MaxPool, LRN. Also what the pool gave, and for each window the number, ky * width of the window + kx, of the
      * first cell that held the maximum. */
     {"_MaxPoolLRN", "input:T", "output:T, pooled:T, argmax:uint8", FLOATS "; " POOL, pooled_shape, NULL, TWI_REWRITTEN},
+    /* _FusedConv2D, and the same of what it gives, which is gone afterwards */
+    {"_Conv2DMaxPoolLRN", "input:T, filter:T, bias:T", "output:T, pooled:T, argmax:uint8", FLOATS "; " POOLED_CONV,
+     straight_pooled_shape, NULL, TWI_REWRITTEN},
+    {"_TransposedFilterConv2DMaxPoolLRN", "input:T, filter:T, bias:T", "output:T, pooled:T, argmax:uint8",
+     FLOATS "; " POOLED_CONV, transposed_pooled_shape, NULL, TWI_REWRITTEN},
     /* LRNGrad, MaxPoolGrad and, with relu, ReluGrad */
     {"_MaxPoolLRNGrad", "gradient:T, pooled:T, argmax:uint8", "output:T",
      FLOATS "; " POOL "; height:int; width:int; relu:bool=false", unpooled_shape, NULL, TWI_REWRITTEN},

@@ -90,6 +90,16 @@ static bool fits_pool_lrn(const twi_match *m)
     return fits_pool(m) && !twi_matched_node(m, "s") == !twi_matched_node(m, "q");
 }
 
+/* Those that a convolution has, too, under other names. */
+static void pool_behind(const twi_match *m, twi_attr_list *attrs)
+{
+    const twi_attrs *pool = &twi_matched_node(m, "n")->attrs;
+    int count;
+    const int64_t *strides = twi_attr_ints(pool, "strides", &count);
+    put(attrs, tw_attr_ints("pool_strides", strides, count));
+    put(attrs, tw_attr_string("pool_padding", twi_attr_string(pool, "padding", "")));
+}
+
 static void image_size(const twi_match *m, twi_attr_list *attrs)
 {
     tw_shape image = twi_shape(twi_matched(m, "x"));
@@ -161,6 +171,8 @@ static const twi_fusion rows[] = {
     {"p = MaxPool(x); n = LRN(p); ?s = LRNGrad(g, p, n); ?q = MaxPoolGrad(x, p, s); ?r = ReluGrad(q, x)",
      "_MaxPoolLRN(x) -> n, p, a; _MaxPoolLRNGrad(g, p, a) -> r|q", POOL_LRN "; relu = ?r", fits_pool_lrn, image_size,
      FAST},
+    {"f = _FusedConv2D(x, w, c); n, p, a = _MaxPoolLRN(f)", "_Conv2DMaxPoolLRN(x, w, c) -> n, p, a",
+     "f: " CONV ",relu; n: ksize,depth_radius,bias,alpha,beta", NULL, pool_behind, FAST},
     /* the normalized image is gone afterwards, so only these may want it */
     {"n = LRN(x); p = MaxPool(n); ?q = MaxPoolGrad(n, p, g); ?s = LRNGrad(q, x, n); ?r = ReluGrad(s, x)",
      "_LRNMaxPool(x) -> p, a; _LRNMaxPoolGrad(g, x, a) -> r|s", POOL_LRN "; relu = ?r", fits_pool_lrn, NULL, FAST},

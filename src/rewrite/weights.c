@@ -30,6 +30,7 @@ static const char *transposed_op(const twi_rewriting *r, const twi_node *node)
     bool forward = twi_is(node, TWI_OP_Conv2D) || twi_is(node, TWI_OP__FusedConv2D);
     const char *op = forward                                     ? "_TransposedFilterConv2D"
                      : twi_is(node, TWI_OP__Conv2DBatchNormRelu) ? "_TransposedFilterConv2DBatchNormRelu"
+                     : twi_is(node, TWI_OP__Conv2DMaxPoolLRN)    ? "_TransposedFilterConv2DMaxPoolLRN"
                      : twi_is(node, TWI_OP_Conv2DBackpropInput)  ? "_TransposedFilterConv2DBackpropInput"
                                                                  : NULL;
     bool fits = op && strcmp(twi_attr_string(&node->attrs, "data_format", "NHWC"), "NHWC") == 0 &&

@@ -148,6 +148,18 @@ tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, co
     return twi_window_lay(&(twi_attrs){items, 4}, image, NULL, w, error);
 }
 
+twi_attrs twi_pool_attrs(const twi_attrs *attrs, twi_attr items[TWI_POOL_ATTRS])
+{
+    int rank[2];
+    const int64_t *size = twi_attr_ints(attrs, "ksize", &rank[0]);
+    const int64_t *strides = twi_attr_ints(attrs, "pool_strides", &rank[1]);
+    items[0] = tw_attr_ints("ksize", size, rank[0]);
+    items[1] = tw_attr_ints("strides", strides, rank[1]);
+    items[2] = tw_attr_string("padding", twi_attr_string(attrs, "pool_padding", "VALID"));
+    items[3] = tw_attr_string("data_format", twi_attr_string(attrs, "data_format", "NHWC"));
+    return (twi_attrs){items, TWI_POOL_ATTRS};
+}
+
 tw_shape twi_window_output(const twi_window *w, tw_shape image, int64_t channels)
 {
     tw_shape shape = {4, {twi_dimension(image, 0)}};

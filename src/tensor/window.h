@@ -27,6 +27,10 @@ tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape 
 tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, const tw_tensor *strides, tw_shape image,
                                twi_window *window, tw_error *error);
 
+/* Attributes of a pool that stands behind a convolution in one node, as a pool by itself has them. */
+enum { TWI_POOL_ATTRS = 4 };
+twi_attrs twi_pool_attrs(const twi_attrs *attrs, twi_attr items[TWI_POOL_ATTRS]);
+
 /* [N, output, output, channels] in the order of the data format; N is the image's. */
 tw_shape twi_window_output(const twi_window *window, tw_shape image, int64_t channels);
 

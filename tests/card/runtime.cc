@@ -605,6 +605,15 @@ extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t g
     return cudaSuccess;
 }
 
+extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    CALL(cudaErrorUnknown)
+    for (size_t i = 0; nodes && i < *count && i < graph->nodes.size(); i++)
+        nodes[i] = graph->nodes[i].get();
+    *count = graph->nodes.size();
+    return cudaSuccess;
+}
+
 extern "C" cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
     delete graph;

@@ -2,7 +2,8 @@
  * where those are faster (implicit_gemm.cu).
  *
  * With a batch normalization behind it, a kernel of ours leaves the moments of what it stores, where behind cuDNN's a
- * launch reads that again; the contest is between the two together. Where none of ours would do, nodes stay apart.
+ * launch reads that again; the contest is between the two together. So it is where a pool and a local response
+ * normalization stand behind, which one kernel of ours does, too. Where none of ours would do, nodes stay apart.
  *
  * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are transposed on the way,
  * into or out of the workspace; ops whose names begin with _TransposedFilter have them as they are there. Not every
@@ -46,8 +47,11 @@ typedef struct convolution {
     twi_cuda_conv by_us;             /* what kernels of ours would do */
     own_kernel own[OWN_VARIANTS];   /* in this order */
     int num_own;
-    bool fits_own;                   /* some would take it, whether they may or not */
+    bool fits_own, fits_pooled;      /* some would take it, whether they may or not; and pool, too */
     bool normalized;                 /* a batch normalization with a ReLU stands behind */
+    bool pooled;                     /* a pool and a local response normalization stand behind, */
+    twi_cuda_pool pool;              /* these */
+    twi_cuda_lrn lrn;
     twi_cuda_batch_norm norm;        /* with the parts that a launch of its own makes moments of */
     twi_engine_rules rules;
     twi_variant_pack pack;
@@ -55,7 +59,7 @@ typedef struct convolution {
     bool transposed;                     /* filters are [K,kh,kw,C] outside, too */
     bool padded;                     /* the image is copied into a larger one, [N, sides, C] */
     int64_t sides[2];
-    size_t filter_bytes, padded_bytes, moments_bytes, workspace; /* parts of the run's workspace, in this order */
+    size_t filter_bytes, padded_bytes, moments_bytes, convolved_bytes, workspace; /* the run's parts, in this order */
 } convolution;
 
 static void release(void *state)
@@ -97,6 +101,7 @@ static void find_own(convolution *c)
     bool plain = c->device->card.capability >= 80 && c->rules.tensor_cores && g->batch > 0 && g->batch <= INT32_MAX &&
                  g->in_channels <= INT32_MAX && g->out_channels <= INT32_MAX;
     *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu, .moments = c->normalized,
+                         .pooled = c->pooled, .pool = c->pool, .lrn = c->lrn,
                          .shared = (size_t)c->device->card.shared, .batch = (int)g->batch,
                          .in_channels = (int)g->in_channels, .out_channels = (int)g->out_channels};
     for (int i = 0; i < 2; i++) {
@@ -111,6 +116,7 @@ static void find_own(convolution *c)
         size_t workspace;
         bool fits = twi_cuda_conv_fits(o, variant, &workspace);
         c->fits_own = c->fits_own || fits;
+        c->fits_pooled = c->fits_pooled || (fits && twi_cuda_conv_pools(variant));
         if (fits && may_take(true, variant))
             c->own[c->num_own++] = (own_kernel){variant, twi_cuda_conv_parts(o, variant), workspace};
     }
@@ -190,6 +196,13 @@ static void drop_engine(void *user, const twi_candidate *candidate)
         twi_engine_drop(&c->parts, &(twi_engine){.plan = candidate->plan});
 }
 
+/* What the pool makes of it: y, as many maxima, and a byte for each. */
+static size_t pooled_bytes(const convolution *c)
+{
+    return c->pooled ? round_up((size_t)c->pool.batch * (size_t)c->pool.output[0] * (size_t)c->pool.output[1] *
+                                (size_t)c->pool.channels * tw_dtype_size(c->graph.type)) : 0;
+}
+
 /* Image, filter, output and bias of the graph, or moments. */
 static void measure_operands(const convolution *c, size_t bytes[4])
 {
@@ -254,6 +267,50 @@ done:
     return status;
 }
 
+/* Where a pool's outputs go. */
+typedef struct pooled {
+    void *y, *most;
+    uint8_t *argmax;
+} pooled;
+
+static tw_status add_bias(const convolution *c, cudaStream_t stream, const void *bias, void *image, tw_error *error)
+{
+    const twi_window *w = &c->laid.window;
+    const int64_t elements = c->laid.batch * w->output[0] * w->output[1] * c->laid.out_channels;
+    tw_status status = TW_OK;
+    TWI_CALL(&c->device->base, error,
+             twi_cuda_bias_add(stream, c->graph.type, elements, c->laid.out_channels, 1, c->relu_apart, image, bias,
+                               image));
+done:
+    return status;
+}
+
+static bool pools(const own_kernel *own)
+{
+    return own && twi_cuda_conv_pools(own->variant);
+}
+
+/* The convolution, with its bias, and what stands behind it. */
+static tw_status execute_pooled(convolution *c, void *plan, void *const pointers[4], const pooled *to, void *workspace,
+                                cudaStream_t stream, tw_error *error)
+{
+    const own_kernel *own = own_of(c, plan);
+    tw_status status = TW_OK;
+    if (pools(own)) {
+        TWI_CALL(&c->device->base, error,
+                 twi_cuda_conv_pool(stream, &c->by_us, own->variant, pointers[0], pointers[1], pointers[3], to->y,
+                                    to->most, to->argmax));
+        return TW_OK;
+    }
+    TWI_TRY(execute_plan(c, plan, pointers, c->graph.bias, workspace, stream, error));
+    if (c->bias_apart)
+        TWI_TRY(add_bias(c, stream, pointers[3], pointers[2], error));
+    TWI_CALL(&c->device->base, error,
+             twi_cuda_pool_lrn(stream, c->graph.type, &c->pool, &c->lrn, pointers[2], to->y, to->most, to->argmax));
+done:
+    return status;
+}
+
 static tw_status try_engine(void *user, const twi_candidate *candidate, char *operands, void *workspace,
                             cudaStream_t stream, tw_error *error)
 {
@@ -265,6 +322,11 @@ static tw_status try_engine(void *user, const twi_candidate *candidate, char *op
     if (c->normalized)
         return execute_with_moments(c, candidate->plan, pointers, pointers[3], workspace, stream,
                                     &(twi_cuda_batch_norm){0}, error);
+    if (c->pooled) {
+        char *y = (char *)pointers[3] + bytes[3], *most = y + pooled_bytes(c);
+        return execute_pooled(c, candidate->plan, pointers, &(pooled){y, most, (uint8_t *)most + pooled_bytes(c)},
+                              workspace, stream, error);
+    }
     return execute_plan(c, candidate->plan, pointers, c->graph.bias, workspace, stream, error);
 }
 
@@ -272,14 +334,19 @@ static void write_key(const convolution *c, char *key, size_t size)
 {
     static const char *const directions[] = {"forward", "backward-data", "backward-filter"};
     const twi_conv_graph *g = &c->graph;
+    const twi_cuda_pool *p = &c->pool;
+    char pool[64] = "";
+    if (c->pooled)
+        snprintf(pool, sizeof pool, ",pool%dx%d/%dx%d,lrn%d", p->size[0], p->size[1], p->stride[0], p->stride[1],
+                 c->lrn.radius);
 #define PAIR(x) (long long)(x)[0], (long long)(x)[1]
     snprintf(key, size,
              "conv-%s,%s,batch%lld,channels%lldto%lld,image%lldx%lld,output%lldx%lld,filter%lldx%lld,stride%lldx%lld,"
-             "dilation%lldx%lld,pad%lldx%lld+%lldx%lld%s%s%s%s%s",
+             "dilation%lldx%lld,pad%lldx%lld+%lldx%lld%s%s%s%s%s%s",
              directions[g->direction], tw_dtype_name(g->type), (long long)g->batch, (long long)g->in_channels,
              (long long)g->out_channels, PAIR(g->image), PAIR(g->output), PAIR(g->size), PAIR(g->stride),
              PAIR(g->dilation), PAIR(g->before), PAIR(g->after), g->bias ? ",bias" : "", g->relu ? ",relu" : "",
-             c->normalized ? ",moments" : "",
+             c->normalized ? ",moments" : "", pool,
              c->rules.tensor_cores && g->type == TW_FLOAT32 ? ",tf32" : "", c->rules.any_order ? ",fast" : "");
 #undef PAIR
 }
@@ -291,12 +358,13 @@ static tw_status choose_engine(twi_prepare *p, convolution *c)
     twi_contest contest = {.maker = "cudnn", .version = c->library ? c->library->cudnnGetVersion() : 0,
                            .node = p->node, .user = c, .next = next_engine, .run = try_engine, .drop = drop_engine};
     measure_operands(c, bytes);
-    contest.bytes = bytes[0] + bytes[1] + bytes[2] + bytes[3];
+    contest.bytes = bytes[0] + bytes[1] + bytes[2] + bytes[3] + 3 * pooled_bytes(c);
     write_key(c, contest.key, sizeof contest.key);
     tw_status status = twi_choose(c->device, &contest, &winner, p->error);
     if (c->library)
         twi_variant_pack_free(c->library, &c->pack);
     c->plan = winner.plan;
+    c->convolved_bytes = c->pooled && !pools(own_of(c, c->plan)) ? bytes[2] : 0;
     c->workspace = winner.workspace;
     return status;
 }
@@ -380,13 +448,16 @@ typedef struct operands {
     const twi_operand *image, *filter, *output;
 } operands;
 
-enum { CONVOLVED = 6 }; /* the output of the convolution before a normalization */
+enum {
+    CONVOLVED = 6,         /* the output of the convolution before a normalization */
+    POOLED_OUTPUTS = 3,    /* of one before a pool: y, maxima, argmax */
+};
 
 static operands operands_of(const twi_prepare *p, twi_conv_direction direction)
 {
     switch (direction) {
     case TWI_CONV_FORWARD:
-        return (operands){&p->inputs[0], &p->inputs[1], &p->outputs[p->num_outputs > 1 ? CONVOLVED : 0]};
+        return (operands){&p->inputs[0], &p->inputs[1], &p->outputs[p->num_outputs > CONVOLVED ? CONVOLVED : 0]};
     case TWI_CONV_BACKWARD_DATA: return (operands){&p->outputs[0], &p->inputs[1], &p->inputs[2]};
     case TWI_CONV_BACKWARD_FILTER: break;
     }
@@ -397,8 +468,21 @@ static twi_conv_graph graph_of(const twi_prepare *p, twi_conv_direction directio
 {
     bool forward = direction == TWI_CONV_FORWARD;
     return (twi_conv_graph){.direction = direction, .type = operands_of(p, direction).image->dtype,
-                            .bias = forward && p->num_inputs > 2 && p->num_outputs == 1,
+                            .bias = forward && p->num_inputs > 2 && p->num_outputs <= POOLED_OUTPUTS,
                             .relu = forward && twi_attr_bool(p->attrs, "relu", false)};
+}
+
+/* The pool and the normalization behind. */
+static tw_status lay_pool(const twi_prepare *p, convolution *c)
+{
+    twi_attr items[TWI_POOL_ATTRS];
+    const twi_attrs attrs = twi_pool_attrs(p->attrs, items);
+    const tw_shape shape = twi_window_output(&c->laid.window, p->inputs[0].shape, c->laid.out_channels);
+    const twi_operand convolved = {.dtype = p->inputs[0].dtype, .shape = shape, .elements = tw_shape_elements(shape)};
+    twi_prepare pool = *p;
+    pool.attrs = &attrs;
+    tw_status status = twi_cuda_pool_of(&pool, &convolved, &c->pool);
+    return status == TW_OK ? twi_cuda_lrn_of(p, &p->outputs[0], &c->lrn) : status;
 }
 
 /* All that follows from shapes and attributes; *empty: there is nothing to compute. */
@@ -407,7 +491,8 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     const operands o = operands_of(p, direction);
     c->graph = graph_of(p, direction);
     c->device = (twi_cuda_device *)p->device;
-    c->normalized = p->num_outputs > 1;
+    c->normalized = p->num_outputs > CONVOLVED;
+    c->pooled = p->num_outputs == POOLED_OUTPUTS;
     c->transposed = strncmp(p->op, "_TransposedFilter", strlen("_TransposedFilter")) == 0;
     *empty = o.image->elements == 0 || o.filter->elements == 0 || o.output->elements == 0;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
@@ -415,8 +500,10 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     tw_status status =
         twi_convolution_lay(p->attrs, false, o.image->shape,
                             c->transposed ? twi_transpose_filter_back(o.filter->shape) : o.filter->shape,
-                            o.output->shape, &c->laid,
+                            c->pooled ? TW_UNKNOWN_SHAPE : o.output->shape, &c->laid,
                             p->error);
+    if (status == TW_OK && c->pooled)
+        status = lay_pool(p, c);
     if (status != TW_OK)
         return status;
     const twi_window *w = &c->laid.window;
@@ -470,6 +557,16 @@ static tw_status accepts_normalized(const twi_prepare *p)
     return status == TW_OK ? accepts_forward(p) : status;
 }
 
+static tw_status accepts_pooled(const twi_prepare *p)
+{
+    convolution c = {0};
+    bool empty;
+    tw_status status = lay(p, TWI_CONV_FORWARD, &c, &empty);
+    if (status == TW_OK && (empty || !c.fits_pooled))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "no kernel of ours for this pools and normalizes");
+    return status == TW_OK ? accepts_forward(p) : status;
+}
+
 static tw_status accepts_backprop_input(const twi_prepare *p)
 {
     return accepts(p, TWI_CONV_BACKWARD_DATA);
@@ -518,7 +615,8 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
     TWI_TRY(choose(p, c));
     if (!own_of(c, c->plan))
         p->touches = NULL; /* the library counts elsewhere */
-    p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->moments_bytes + c->workspace;
+    p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->moments_bytes + c->convolved_bytes +
+                   c->workspace;
 done:
     if (status != TW_OK) {
         release(c);
@@ -545,13 +643,14 @@ static tw_status prepare_backprop_filter(twi_prepare *p)
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 typedef struct rooms {
-    char *filter, *image, *moments, *workspace;
+    char *filter, *image, *moments, *convolved, *workspace;
 } rooms;
 
 static rooms rooms_of(const twi_run *r, const convolution *c)
 {
-    char *start = (char *)round_up((size_t)r->workspace), *moments = start + c->filter_bytes + c->padded_bytes;
-    return (rooms){start, start + c->filter_bytes, moments, moments + c->moments_bytes};
+    char *start = (char *)round_up((size_t)r->workspace), *image = start + c->filter_bytes;
+    char *moments = image + c->padded_bytes, *convolved = moments + c->moments_bytes;
+    return (rooms){start, image, moments, convolved, convolved + c->convolved_bytes};
 }
 
 /* [kh,kw,C,K] to [K,kh,kw,C], or back. */
@@ -592,34 +691,49 @@ static tw_status execute(const twi_run *r, convolution *c, const void *image, co
     return execute_plan(c, c->plan, pointers, bias, workspace, r->stream, r->error);
 }
 
-static tw_status add_bias(const twi_run *r, const convolution *c, void *image)
+/* Image and filter as the graph wants them. */
+static tw_status lay_inputs(const twi_run *r, const convolution *c, const rooms *room, void *pointers[2])
 {
-    return TWI_LAUNCH(r, twi_cuda_bias_add(r->stream, c->graph.type, r->output_operands[0].elements,
-                                           c->laid.out_channels, 1, c->relu_apart, image, r->inputs[2], image));
+    tw_status status = TW_OK;
+    pointers[0] = c->padded ? room->image : (void *)r->inputs[0];
+    pointers[1] = c->transposed ? (void *)r->inputs[1] : room->filter;
+    if (!c->transposed)
+        TWI_TRY(turn_filter(r, c, false, r->inputs[1], room->filter));
+    if (c->padded)
+        TWI_TRY(pad_image(r, c, false, r->inputs[0], room->image));
+done:
+    return status;
 }
 
 static tw_status run_forward(const twi_run *r)
 {
     convolution *c = r->state;
     tw_status status = TW_OK;
+    void *pointers[4] = {NULL, NULL, r->outputs[0], r->num_inputs > 2 ? (void *)r->inputs[2] : NULL};
     if (!c->plan) {
         TWI_TRY(TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream)));
-        return c->bias_apart && r->output_operands[0].elements ? add_bias(r, c, r->outputs[0]) : TW_OK;
+    } else {
+        rooms room = rooms_of(r, c);
+        TWI_TRY(lay_inputs(r, c, &room, pointers));
+        TWI_TRY(execute_plan(c, c->plan, pointers, c->graph.bias, room.workspace, r->stream, r->error));
     }
-    rooms room = rooms_of(r, c);
-    const void *image = r->inputs[0];
-    const void *filter = c->transposed ? r->inputs[1] : room.filter;
-    if (!c->transposed)
-        TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
-    if (c->padded) {
-        TWI_TRY(pad_image(r, c, false, image, room.image));
-        image = room.image;
-    }
-    TWI_TRY(execute(r, c, image, filter, r->outputs[0], c->graph.bias ? r->inputs[2] : NULL, room.workspace));
-    if (c->bias_apart)
-        status = add_bias(r, c, r->outputs[0]);
+    if (c->bias_apart && r->output_operands[0].elements)
+        status = add_bias(c, r->stream, pointers[3], r->outputs[0], r->error);
 done:
     return status;
+}
+
+/* image, filter, bias: y, maxima and argmax. */
+static tw_status run_pooled(const twi_run *r)
+{
+    convolution *c = r->state;
+    rooms room = rooms_of(r, c);
+    void *pointers[4] = {NULL, NULL, room.convolved, (void *)r->inputs[2]};
+    tw_status status = lay_inputs(r, c, &room, pointers);
+    return status == TW_OK ? execute_pooled(c, c->plan, pointers,
+                                            &(pooled){r->outputs[0], r->outputs[1], r->outputs[2]}, room.workspace,
+                                            r->stream, r->error)
+                           : status;
 }
 
 /* image, filter, scale, offset and perhaps a side: y, batch mean and variance, what the gradient wants of them, nothing
@@ -630,17 +744,11 @@ static tw_status run_normalized(const twi_run *r)
     tw_status status = TW_OK;
     twi_cuda_batch_norm norm;
     rooms room = rooms_of(r, c);
-    void *pointers[] = {(void *)r->inputs[0], c->transposed ? (void *)r->inputs[1] : room.filter, r->outputs[CONVOLVED],
-                        NULL};
+    void *pointers[4] = {NULL, NULL, r->outputs[CONVOLVED], NULL};
     const twi_cuda_normed in = {.x = r->outputs[CONVOLVED], .scale = r->inputs[2], .offset = r->inputs[3],
                                 .side = r->num_inputs > 4 ? r->inputs[4] : NULL};
     const twi_cuda_moments to = {r->outputs[3], r->outputs[4], r->outputs[1], r->outputs[2]};
-    if (!c->transposed)
-        TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
-    if (c->padded) {
-        TWI_TRY(pad_image(r, c, false, r->inputs[0], room.image));
-        pointers[0] = room.image;
-    }
+    TWI_TRY(lay_inputs(r, c, &room, pointers));
     TWI_TRY(execute_with_moments(c, c->plan, pointers, room.moments, room.workspace, r->stream, &norm, r->error));
     status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, c->graph.type, &norm, &in, &to, r->outputs[0],
                                                    room.moments));
@@ -694,6 +802,9 @@ const twi_kernel twi_cuda_conv_kernels[] = {
     {"_Conv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release, .accepts = accepts_normalized},
     {"_TransposedFilterConv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release,
      .accepts = accepts_normalized},
+    {"_Conv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release, .accepts = accepts_pooled},
+    {"_TransposedFilterConv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release,
+     .accepts = accepts_pooled},
     {"_TransposedFilterConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
      .accepts = accepts_backprop_input},
     {"_TransposedFilterConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,

@@ -7,6 +7,9 @@
  *
  * Up to 4 channels are filled up to 4, and then four cells of the filter are 16 columns.
  *
+ * Where a pool and a local response normalization follow one of few channels, a block has an image, which stays in its
+ * shared memory as [pixels][channels] until its windows have been looked at.
+ *
  * Where a batch normalization follows, a block leaves the moments of what it has stored: a lane has those of the quads
  * of channels that it stores, lanes and warps merge theirs at the end.
  *
@@ -31,6 +34,9 @@ enum {
     GAP = 4,                   /* words between rows of shared memory */
     PIECE = 4,                 /* words that are sent at once */
     BLOCKS = 264,              /* about as many, the same on every card; each has several tiles */
+    POOL_WARPS = 16,           /* at most, of a block that pools; each convolves POOL_ROWS tiles of rows at once */
+    POOL_ROWS = 2,
+    APART = 16,                /* numbers between the channels of pixels, where these are pooled */
     TOGETHER = 16,             /* blocks whose sums the last of them adds up: about the root of BLOCKS */
 };
 
@@ -253,15 +259,15 @@ static __device__ __forceinline__ void leave_moments(moments (&all)[COUNT], mome
         rows_of_parts(parts, (int)gridDim.x, quads)[blockIdx.x] = found.count;
 }
 
-/* Of two tiles of columns a lane has four channels that lie side by side, of two pixels. */
+/* Of two tiles of columns a lane has four channels that lie side by side, of two pixels. `to` is where the first of
+ * `count` pixels of a tile lies, some numbers apart from the next. */
 template <typename T, int ROWS, int COLUMNS, bool ALIGNED, bool MOMENTS>
-static __device__ __forceinline__ void store_results(const tiling &t, const filters &f, int tile, int first_pixel,
-                                                     int channel, const T *bias, const sums (&s)[ROWS][COLUMNS], T *to,
+static __device__ __forceinline__ void store_results(bool relu, int count, int apart, int first_pixel, int channel,
+                                                     const T *bias, const sums (&s)[ROWS][COLUMNS], T *to,
                                                      moments (&all)[MOMENTS ? COLUMNS / 2 : 1])
 {
     const int g = (int)threadIdx.x % WARP / 4, lane = (int)threadIdx.x % 4;
-    const span at = span_of(t, tile);
-    T *own = to + (at.first + first_pixel + g) * f.channels + channel + lane * 4;
+    T *own = to + (first_pixel + g) * apart + channel + lane * 4;
 #pragma unroll
     for (int j = 0; j < COLUMNS / 2; j++) {
         float add[4] = {};
@@ -279,14 +285,14 @@ static __device__ __forceinline__ void store_results(const tiling &t, const filt
 #pragma unroll
                 for (int k = 0; k < 4; k++) {
                     const float sum = s[i][2 * j + k % 2].at[half * 2 + k / 2] + add[k];
-                    x[k] = f.relu && sum <= 0 ? 0 : sum;
+                    x[k] = relu && sum <= 0 ? 0 : sum;
                 }
                 stored[i * 2 + half] = narrow<T, QUAD>(x);
-                if (first_pixel + next + g < at.count)
-                    store<ALIGNED ? QUAD : 1>(own + next * f.channels + j * 2 * TILE_COLUMNS, stored[i * 2 + half]);
+                if (first_pixel + next + g < count)
+                    store<ALIGNED ? QUAD : 1>(own + next * apart + j * 2 * TILE_COLUMNS, stored[i * 2 + half]);
             }
         if constexpr (MOMENTS)
-            add_moments<T, ROWS>(stored, first_pixel + g, at.count, &all[j]);
+            add_moments<T, ROWS>(stored, first_pixel + g, count, &all[j]);
     }
 }
 
@@ -333,11 +339,118 @@ convolve_kernel(tiling t, filters f, const T *source, const T *filter, const T *
                     row += PIECES * PIECE;
                 }
         }
-        store_results<T, ROWS, COLUMNS, ALIGNED, MOMENTS>(t, f, tile, first_pixel, channel, bias, s, to, all);
+        const span at = span_of(t, tile);
+        store_results<T, ROWS, COLUMNS, ALIGNED, MOMENTS>(f.relu, at.count, f.channels, first_pixel, channel, bias, s,
+                                                          to + at.first * f.channels, all);
         __syncthreads();
     }
     if constexpr (MOMENTS) /* which nobody needs the tiles' room for any more */
         leave_moments(all, (moments *)shared, channel / QUAD, f.channels / QUAD, parts);
+}
+
+/* ---- the output, pooled and normalized --------------------------------------------------------------------------- */
+
+/* Where those of all windows go. */
+template <typename T> struct pooled_image {
+    T *y, *most;
+    uint8_t *argmax;
+    bool whole; /* quads move at once */
+};
+
+/* All of the block's image, by units of rows and of COLUMNS tiles of columns. */
+template <typename T, int COLUMNS>
+static __device__ __forceinline__ void convolve_image(const tiling &t, const filters &f, const uint32_t *rows,
+                                                      const uint32_t *patch, const int *offsets, const T *bias,
+                                                      T *image)
+{
+    constexpr int COUNT = COLUMNS * TILE_COLUMNS, IN_CELL = FEW_CHANNELS / in_word<T>(), PIXELS = POOL_ROWS * TILE_ROWS;
+    const int g = (int)threadIdx.x % WARP / 4, lane = (int)threadIdx.x % 4, stride = f.row + GAP;
+    const int down = (t.pixels + PIXELS - 1) / PIXELS, units = down * (f.channels / COUNT);
+    for (int unit = (int)threadIdx.x / WARP; unit < units; unit += (int)blockDim.x / WARP) {
+        const int first_pixel = unit % down * PIXELS, channel = unit / down * COUNT;
+        const uint32_t *row = rows + (channel + g) * stride + lane;
+        sums s[POOL_ROWS][COLUMNS] = {};
+        moments none[1];
+        int places[POOL_ROWS][2];
+        for (int i = 0; i < POOL_ROWS; i++)
+            for (int half = 0; half < 2; half++)
+                places[i][half] = place_of(t, first_pixel + i * TILE_ROWS + half * 8 + g);
+        for (int w = 0; w < f.row; w += TILE_WORDS)
+            multiply_words<T, POOL_ROWS, COLUMNS>(patch, places, offsets[(w + lane) / IN_CELL] + lane % IN_CELL,
+                                                  offsets[(w + lane + 4) / IN_CELL] + lane % IN_CELL, row + w, stride,
+                                                  s);
+        store_results<T, POOL_ROWS, COLUMNS, true, false>(f.relu, t.pixels, f.channels + APART, first_pixel, channel,
+                                                          bias, s, image, none);
+    }
+}
+
+/* The maxima of windows, as floats in `room`, too. */
+template <typename T>
+static __device__ __forceinline__ void pool_image(const twi_cuda_pool &p, const T *image, const pooled_image<T> &to,
+                                                  float *room)
+{
+    const int each = p.channels / QUAD, apart = p.channels + APART;
+    for (int i = (int)threadIdx.x; i < p.output[0] * p.output[1] * each; i += (int)blockDim.x) {
+        const int window = i / each, c = i % each * QUAD, row = window / p.output[1];
+        const auto read = [&](float (&values)[QUAD], int h, int w) {
+            take_quad<true>(values, image + (h * p.image[1] + w) * apart, c, p.channels);
+        };
+        float most[QUAD];
+        int cells[QUAD];
+        find_maximum<AT_HAND>(p, row, window - row * p.output[1], read, most, cells);
+        store<QUAD>(room + i * QUAD, narrow<float, QUAD>(most));
+        if (to.whole) {
+            put_quad<true>(to.most + i * QUAD, most, c, p.channels);
+            put_cells<true>(to.argmax + i * QUAD, cells, c, p.channels);
+        } else {
+            put_quad<false>(to.most + i * QUAD, most, c, p.channels);
+            put_cells<false>(to.argmax + i * QUAD, cells, c, p.channels);
+        }
+    }
+}
+
+template <typename T>
+static __device__ __forceinline__ void normalize_image(const twi_cuda_pool &p, const twi_cuda_lrn &l, const float *room,
+                                                       const pooled_image<T> &to)
+{
+    const int each = p.channels / QUAD;
+    for (int i = (int)threadIdx.x; i < p.output[0] * p.output[1] * each; i += (int)blockDim.x) {
+        const int window = i / each, c = i % each * QUAD;
+        const float *pixel = room + window * p.channels;
+        float x[QUAD], normalized[QUAD];
+        take_quad<true>(x, pixel, c, p.channels);
+        normalize<true>(l, pixel, c, p.channels, x, normalized);
+        if (to.whole)
+            put_quad<true>(to.y + i * QUAD, normalized, c, p.channels);
+        else
+            put_quad<false>(to.y + i * QUAD, normalized, c, p.channels);
+    }
+}
+
+/* Maxima take the place of filters and patch, which nobody needs any more. */
+template <typename T, int COLUMNS>
+static __global__ void __launch_bounds__(POOL_WARPS *WARP, 1)
+convolve_pool_kernel(tiling t, filters f, twi_cuda_pool p, twi_cuda_lrn l, const T *source, const T *filter,
+                     const T *bias, pooled_image<T> to)
+{
+    DYNAMIC_SHARED(uint4, shared);
+    constexpr int COUNT = COLUMNS * TILE_COLUMNS, IN_CELL = FEW_CHANNELS / in_word<T>();
+    T *image = (T *)shared;
+    uint32_t *rows = (uint32_t *)(image + t.pixels * (f.channels + APART)), *patch = rows + f.channels * (f.row + GAP);
+    int *offsets = (int *)(patch + t.words);
+    const int first = (int)blockIdx.x * p.output[0] * p.output[1] * f.channels;
+    for (int channel = 0; channel < f.channels; channel += COUNT)
+        load_filters<T, COUNT, true, false>(t, f, channel, filter, rows + channel * (f.row + GAP));
+    load_patch<T, 0, false>(t, (int)blockIdx.x, 0, source, patch);
+    for (int i = (int)threadIdx.x; i < f.row / IN_CELL; i += (int)blockDim.x)
+        offsets[i] = i < t.size[0] * t.size[1] ? cell_offset(t, i) : 0;
+    __syncthreads();
+    convolve_image<T, COLUMNS>(t, f, rows, patch, offsets, bias, image);
+    __syncthreads();
+    to = {to.y + first, to.most + first, to.argmax + first, to.whole};
+    pool_image(p, image, to, (float *)rows);
+    __syncthreads();
+    normalize_image(p, l, (float *)rows, to);
 }
 
 /* ---- the gradient of the filter ---------------------------------------------------------------------------------- */
@@ -649,6 +762,39 @@ static bool lay_forward(const twi_cuda_conv *c, int number, shape *s)
     return s->shared <= c->shared;
 }
 
+/* An image a block; of half numbers nobody joins what this is for. */
+static bool lay_pool(const twi_cuda_conv *c, shape *s)
+{
+    const twi_cuda_pool *p = &c->pool;
+    const int in_word = (int)(sizeof(uint32_t) / tw_dtype_size(c->type)), channels = c->out_channels;
+    const int words = FEW_CHANNELS / in_word, pixels = c->output[0] * c->output[1];
+    if (!c->pooled || c->type == TW_FLOAT16 || c->in_channels > FEW_CHANNELS || channels % 16 ||
+        p->size[0] * p->size[1] > 256)
+        return false;
+    s->columns = channels % 64 ? 2 : 8;
+    s->t.batch = c->batch;
+    s->t.channels = c->in_channels;
+    s->t.stride = words;
+    for (int i = 0; i < 2; i++) {
+        s->t.source[i] = c->image[i];
+        s->t.result[i] = c->output[i];
+        s->t.size[i] = c->size[i];
+        s->t.before[i] = c->before[i];
+    }
+    if (!cut(&s->t, pixels))
+        return false;
+    s->f.channels = channels;
+    s->f.row = (c->size[0] * c->size[1] * words + TILE_WORDS - 1) / TILE_WORDS * TILE_WORDS;
+    s->f.relu = c->relu;
+    const int rows = POOL_ROWS * TILE_ROWS, units = (pixels + rows - 1) / rows * (channels / s->columns / TILE_COLUMNS);
+    s->warps = min(units, (int)POOL_WARPS);
+    s->grid = dim3((unsigned)c->batch, 1, 1);
+    const size_t inputs = (size_t)(channels * (s->f.row + GAP) + s->t.words + s->f.row) * sizeof(uint32_t);
+    const size_t maxima = (size_t)p->output[0] * (size_t)p->output[1] * (size_t)channels * sizeof(float);
+    s->shared = (size_t)pixels * (size_t)(channels + APART) * tw_dtype_size(c->type) + max(inputs, maxima);
+    return s->shared <= c->shared;
+}
+
 static bool lay_filter(const twi_cuda_conv *c, int number, shape *s)
 {
     const int in_word = (int)(sizeof(uint32_t) / tw_dtype_size(c->type)), cells = c->size[0] * c->size[1];
@@ -702,8 +848,14 @@ static bool counts(const twi_cuda_conv *c)
 static bool lay(const twi_cuda_conv *c, int number, shape *s)
 {
     *s = (shape){};
-    return counts(c) &&
-           (c->direction == TWI_CONV_BACKWARD_FILTER ? lay_filter(c, number, s) : lay_forward(c, number, s));
+    return counts(c) && (c->direction == TWI_CONV_BACKWARD_FILTER ? lay_filter(c, number, s)
+                         : twi_cuda_conv_pools(number)            ? lay_pool(c, s)
+                                                                  : lay_forward(c, number, s));
+}
+
+bool twi_cuda_conv_pools(int variant)
+{
+    return variant == (int)(sizeof variants / sizeof variants[0]);
 }
 
 bool twi_cuda_conv_fits(const twi_cuda_conv *c, int variant, size_t *workspace)
@@ -833,4 +985,27 @@ cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *c, int v
                            : choose_gradient<T>(stream, aligned, s, image, output, {(float *)workspace, c->counters},
                                                 filter))
     return code;
+}
+
+template <typename T>
+static cudaError_t convolve_pool(cudaStream_t stream, const twi_cuda_conv *c, const shape &s, const void *image,
+                                 const void *filter, const void *bias, const pooled_image<T> &to)
+{
+    const auto kernel = s.columns == 8 ? convolve_pool_kernel<T, 8> : convolve_pool_kernel<T, 2>;
+    return launch_large(s.grid, (unsigned)(s.warps * WARP), s.shared, stream, kernel, s.t, s.f, c->pool, c->lrn,
+                        (const T *)image, (const T *)filter, (const T *)bias, to);
+}
+
+cudaError_t twi_cuda_conv_pool(cudaStream_t stream, const twi_cuda_conv *c, int variant, const void *image,
+                               const void *filter, const void *bias, void *y, void *pooled, uint8_t *argmax)
+{
+    shape s;
+    if (!twi_cuda_conv_pools(variant) || !lay(c, variant, &s))
+        return cudaErrorInvalidValue;
+    const bool whole = is_aligned(y) && is_aligned(pooled) && is_aligned(argmax);
+    return c->type == TW_FLOAT32 ? convolve_pool<float>(stream, c, s, image, filter, bias,
+                                                        {(float *)y, (float *)pooled, argmax, whole})
+                                 : convolve_pool<__nv_bfloat16>(stream, c, s, image, filter, bias,
+                                                                {(__nv_bfloat16 *)y, (__nv_bfloat16 *)pooled, argmax,
+                                                                 whole});
 }

@@ -422,6 +422,9 @@ typedef struct twi_cuda_conv {
     twi_conv_direction direction;
     bool relu;     /* forward: cuts off what is not above 0, after the bias */
     bool moments;  /* forward: those of the output will be wanted */
+    bool pooled;   /* forward: this pool and this normalization stand behind */
+    twi_cuda_pool pool;
+    twi_cuda_lrn lrn;
     size_t shared; /* bytes of shared memory that a block may have */
     int batch, in_channels, out_channels;
     int image[2], output[2], size[2], before[2];
@@ -430,6 +433,8 @@ typedef struct twi_cuda_conv {
 
 /* There are variants of the same numbers from 0 on, of which some card likes one best; none for most sizes. */
 bool twi_cuda_conv_fits(const twi_cuda_conv *conv, int variant, size_t *workspace);
+/* Whether the variant pools and normalizes, too. */
+bool twi_cuda_conv_pools(int variant);
 /* How many parts of its rows a variant leaves the moments of, where the convolution has `moments`. */
 int twi_cuda_conv_parts(const twi_cuda_conv *conv, int variant);
 /* What the direction computes is written, of the image, the filter and the output; bias may be NULL. Moments: NULL, or
@@ -437,6 +442,10 @@ int twi_cuda_conv_parts(const twi_cuda_conv *conv, int variant);
  * 16, and there is neither bias nor ReLU. */
 cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *conv, int variant, void *image, void *filter,
                               void *output, const void *bias, void *moments, void *workspace);
+
+/* The same by a variant that pools; argmax as in pool_lrn.cu. */
+cudaError_t twi_cuda_conv_pool(cudaStream_t stream, const twi_cuda_conv *conv, int variant, const void *image,
+                               const void *filter, const void *bias, void *y, void *pooled, uint8_t *argmax);
 
 /* ---- dense_loss.cu ---------------------------------------------------------------------------------------------- */
 

@@ -4,33 +4,6 @@
 #include "device/cuda/images.cuh"
 #include "device/cuda/large_shared.cuh"
 
-/* The numbers of cells that a quad of windows chose. */
-template <bool WHOLE>
-static __device__ __forceinline__ void take_cells(int (&cells)[QUAD], const uint8_t *pixel, int c, int channels)
-{
-    if (WHOLE) {
-        const vector<uint8_t, QUAD> all = load<QUAD, QUAD>(pixel + c);
-        for (int k = 0; k < QUAD; k++)
-            cells[k] = all.at[k];
-    } else
-        for (int k = 0; k < QUAD; k++)
-            cells[k] = c + k < channels ? pixel[c + k] : 0;
-}
-
-template <bool WHOLE>
-static __device__ __forceinline__ void put_cells(uint8_t *to, const int (&cells)[QUAD], int c, int channels)
-{
-    vector<uint8_t, QUAD> all;
-    for (int k = 0; k < QUAD; k++)
-        all.at[k] = (uint8_t)cells[k];
-    if (WHOLE)
-        store<QUAD>(to, all);
-    else
-        for (int k = 0; k < QUAD; k++)
-            if (c + k < channels)
-                to[k] = all.at[k];
-}
-
 /* What the SIDE * SIDE pixels from `at` on collect of the windows' gradients. */
 template <bool WHOLE, int SIDE, typename T>
 static __device__ __forceinline__ void collect_chosen(const pooling &pool, const place &at, const T *gradient,

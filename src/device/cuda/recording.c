@@ -145,11 +145,17 @@ tw_status twi_cuda_recorded(twi_device *d, void *recorded, tw_error *error)
     return status;
 }
 
+/* A work is a planned node's; those of libraries are as many nodes of the graph as they launch kernels, most of which
+ * nobody documents. */
 tw_status twi_cuda_close_recording(twi_device *d, void *recorded, tw_error *error)
 {
     recording *r = recorded;
+    size_t count = 0;
     tw_status status;
     TWI_TRY(twi_cuda_use(d, error));
+    TWI_CALL(d, error, cudaGraphGetNodes(r->graph, NULL, &count));
+    twi_log(TWI_LOG_DETAIL, "a graph on %s: %zu kernels and copies of %d planned nodes", d->text, count,
+            r->first_end.count);
     TWI_CALL(d, error, cudaGraphInstantiate(&r->executable, r->graph, 0));
     cudaGraph_t graph = r->graph;
     r->graph = NULL; /* whatever becomes of it, it is not to be destroyed twice */
