@@ -1400,7 +1400,7 @@ static void assert_expands(const char *packed, size_t size, const char *expected
 {
     char *bytes = NULL;
     size_t expanded;
-    assert_true(twi_snappy_expand(packed, size, &bytes, &expanded));
+    assert_int_equal(twi_snappy_expand(packed, size, &bytes, &expanded), TW_OK);
     assert_int_equal(expanded, strlen(expected));
     assert_memory_equal(bytes, expected, expanded);
     twi_free(bytes);
@@ -1450,14 +1450,34 @@ static void snappy_knows_literals_and_all_three_copies(void **state)
          11},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (twi_snappy_expand(bad[i].packed, bad[i].size, &bytes, &size))
+        if (twi_snappy_expand(bad[i].packed, bad[i].size, &bytes, &size) != TW_DATA_LOSS)
             fail_msg("bad block %zu was expanded", i);
     for (int i = 0; i < 20000; i++) { /* noise */
         for (size_t k = 0; k < sizeof packed; k++)
             packed[k] = (char)(rand() >> 7);
-        if (twi_snappy_expand(packed, sizeof packed, &bytes, &size))
+        if (twi_snappy_expand(packed, sizeof packed, &bytes, &size) == TW_OK)
             twi_free(bytes);
     }
+}
+
+static void a_compressed_block_that_memory_lacks_for_is_not_called_damaged(void **state)
+{
+    (void)state;
+    static const char packed[] = "\x0d\x30\0\1\1ax\0\0\0\0\1\0\0\0"; /* one literal: "a" is "x" */
+    twi_table_builder table;
+    bool failed = true;
+    wrap_block(&table, packed, sizeof packed - 1, 1);
+    for (int n = 0; failed; n++) {
+        int count = 0;
+        error = (tw_error){0};
+        fail_allocation(n);
+        tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, 0);
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+        assert_int_equal(count, !failed);
+    }
+    twi_table_free(&table);
 }
 
 static void running_out_of_memory_is_reported(void **state)
@@ -1524,6 +1544,7 @@ int main(void)
         cmocka_unit_test(blocks_that_do_not_fit_together_are_refused),
         TEST(names_may_not_take_many_times_the_memory_of_the_file),
         cmocka_unit_test(compressed_block_is_expanded),
+        cmocka_unit_test(a_compressed_block_that_memory_lacks_for_is_not_called_damaged),
         cmocka_unit_test(snappy_knows_literals_and_all_three_copies),
         cmocka_unit_test(running_out_of_memory_is_reported),
     };

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/little_endian.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define MOST_EXPANSION 32 /* at best 3 bytes stand for 64: a larger claim is a lie, told to make us allocate */
@@ -48,18 +49,20 @@ static bool expand(const char *in, const char *end, char *out, size_t out_size)
     return made == out_size;
 }
 
-bool twi_snappy_expand(const char *bytes, size_t size, char **expanded, size_t *expanded_size)
+tw_status twi_snappy_expand(const char *bytes, size_t size, char **expanded, size_t *expanded_size)
 {
     uint64_t out_size;
     const char *in = bytes, *end = bytes + size;
     if (!twi_get_varint(&in, end, &out_size) || out_size / MOST_EXPANSION > size)
-        return false;
+        return TW_DATA_LOSS;
     char *out = twi_resize(NULL, (size_t)out_size);
-    if (!out || !expand(in, end, out, (size_t)out_size)) {
+    if (!out)
+        return TW_RESOURCE_EXHAUSTED;
+    if (!expand(in, end, out, (size_t)out_size)) {
         twi_free(out);
-        return false;
+        return TW_DATA_LOSS;
     }
     *expanded = out;
     *expanded_size = (size_t)out_size;
-    return true;
+    return TW_OK;
 }

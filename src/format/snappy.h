@@ -2,10 +2,10 @@
 #ifndef TWI_SNAPPY_H
 #define TWI_SNAPPY_H
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <tower/status.h>
 
-/* False for damaged input and when out of memory. *expanded is yours: twi_free(). */
-bool twi_snappy_expand(const char *bytes, size_t size, char **expanded, size_t *expanded_size);
+/* TW_DATA_LOSS for damaged input, TW_RESOURCE_EXHAUSTED when out of memory. *expanded is yours: twi_free(). */
+tw_status twi_snappy_expand(const char *bytes, size_t size, char **expanded, size_t *expanded_size);
 
 #endif

@@ -217,8 +217,11 @@ static tw_status open_block(const char *bytes, handle place, uint64_t *from, uin
     if (!twi_crc32c_matches(twi_get32(start + size + 1), twi_crc32c(0, start, size + 1)))
         return twi_fail(error, TW_DATA_LOSS, "the block at %llu does not match its checksum", offset);
     if (start[size] == SNAPPY) {
-        if (!twi_snappy_expand(start, size, &block->expanded, &size))
-            return twi_fail(error, TW_DATA_LOSS, "the compressed block at %llu cannot be expanded", offset);
+        tw_status status = twi_snappy_expand(start, size, &block->expanded, &size);
+        if (status == TW_RESOURCE_EXHAUSTED)
+            return twi_fail_memory(error, "expanding a block of an index");
+        if (status != TW_OK)
+            return twi_fail(error, status, "the compressed block at %llu cannot be expanded", offset);
         start = block->expanded;
     } else if (start[size] != PLAIN) {
         return twi_fail(error, TW_DATA_LOSS, "the block at %llu has the unknown type %d", offset, start[size]);

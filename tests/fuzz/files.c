@@ -48,7 +48,7 @@ void fuzz_snappy(const uint8_t *bytes, size_t size)
 {
     char *expanded;
     size_t expanded_size;
-    if (twi_snappy_expand((const char *)bytes, size, &expanded, &expanded_size))
+    if (twi_snappy_expand((const char *)bytes, size, &expanded, &expanded_size) == TW_OK)
         twi_free(expanded);
 }
 
