@@ -128,10 +128,25 @@ static tw_output pad_to(tw_graph *graph, tw_output x, tw_shape wanted)
     return is_short ? tw_pad(graph, x, none, more) : x;
 }
 
+/* How many of the last dimensions of x are known. */
+static int known_of(tw_output x, int axes)
+{
+    tw_shape shape = tw_output_shape(x);
+    int known = 0;
+    while (known < axes && known < shape.rank && shape.dims[shape.rank - 1 - known] >= 0)
+        known++;
+    return known;
+}
+
 /* What was cut off before the transform had no part in it. */
 static tw_output fill_up(twi_gradient *g, tw_output dx)
 {
-    return pad_to(G, dx, tw_output_shape(X(0)));
+    int axes = axes_of(g->node->op);
+    if (known_of(dx, axes) == axes && known_of(X(0), axes) == axes)
+        return pad_to(G, dx, tw_output_shape(X(0)));
+    tw_output more = tw_sub(G, twi_shape_tensor(G, X(0)), twi_shape_tensor(G, dx));
+    tw_output sides[] = {tw_zeros_like(G, more), more};
+    return twi_binary(g, "Pad", dx, tw_pack(G, sides, 2, 1));
 }
 
 static tw_output transform_with(twi_gradient *g, const char *op, tw_output x, const char *type, tw_dtype dtype)

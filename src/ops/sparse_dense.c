@@ -35,13 +35,13 @@ static tw_status to_dense_shape(twi_inference *c)
 
 static void to_dense_gradient(twi_gradient *g)
 {
-    tw_shape places = tw_output_shape(X(0));
     tw_output indices = X(0);
-    if (places.rank >= 0 && places.rank < 2)
-        indices = tw_reshape(G, indices, TW_SHAPE(-1, 1));
+    if (tw_output_shape(indices).rank != 2) { /* a vector, or nobody knows yet: as many numbers a place as axes */
+        tw_output shape[] = {twi_constant_int(G, -1), tw_size_of(G, X(1))};
+        indices = twi_binary(g, "Reshape", indices, tw_pack(G, shape, 2, 0));
+    }
     tw_output values = tw_gather_nd(G, DY(0), indices);
-    if (tw_output_shape(X(2)).rank == 0)
-        values = tw_reduce_sum(G, values, NULL, 0, false);
+    values = twi_unbroadcast(G, values, X(2), values); /* one value may stand for all */
     g->dx[2] = values;
     g->dx[3] = tw_sub(G, tw_reduce_sum(G, DY(0), NULL, 0, false), tw_reduce_sum(G, values, NULL, 0, false));
 }
