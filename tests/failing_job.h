@@ -75,6 +75,12 @@ static inline int run_job(const job_kind *kind, job *j)
     return failed;
 }
 
+static inline void fail_at_next_place(int n)
+{
+    (void)n;
+    fail_at_new_place();
+}
+
 static inline int no_sync(int fd)
 {
     (void)fd;
@@ -91,7 +97,8 @@ static inline void run_reference(const job_kind *kind, job *j)
     stop_failing_allocations();
 }
 
-/* Lets allocation first, first + stride, first + 2 * stride and so on fail, until a job makes fewer. */
+/* Lets allocation first, first + stride, first + 2 * stride and so on fail, until a job makes fewer; or, with
+ * fail_at_next_place() as the start, one at each place in the code. */
 static inline void fail_allocations_of(const job_kind *kind, void (*start)(int n), int first, int stride)
 {
     twi_file_calls calls = twi_posix_files;

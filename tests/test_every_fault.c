@@ -17,6 +17,12 @@ static void a_job_survives_running_out_of_memory_anywhere(void **state)
     fail_allocations_of(&session_job_kind, fail_allocations_from, 0, 1);
 }
 
+static void a_trainer_survives_the_failure_of_an_allocation_at_each_place(void **state)
+{
+    (void)state;
+    fail_allocations_of(&trainer_job_kind, fail_at_next_place, 0, TRAINER_STRIDE);
+}
+
 static void a_trainer_survives_the_failure_of_many_an_allocation(void **state)
 {
     (void)state;
@@ -144,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_survives_the_failure_of_each_allocation),
         cmocka_unit_test(a_job_survives_running_out_of_memory_anywhere),
+        cmocka_unit_test(a_trainer_survives_the_failure_of_an_allocation_at_each_place),
         cmocka_unit_test(a_trainer_survives_the_failure_of_many_an_allocation),
         cmocka_unit_test(a_trainer_survives_running_out_of_memory_at_many_places),
         cmocka_unit_test(a_checkpoint_of_any_length_but_its_own_is_refused),

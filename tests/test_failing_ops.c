@@ -1,10 +1,11 @@
 /* test_failing_ops.c - each op of which TensorFlow's values are known, once in every type that a golden case has, is built,
- * prepared and run with each of its first allocations failing: it says so, or gives its values, and leaves nothing behind. */
+ * prepared and run with memory that fails wherever it has not failed yet: it says so, or gives its values, and leaves
+ * nothing behind. */
 #include "typed_testing.h"
 
 #include "faulty_memory.h"
 
-enum { MOST_ALLOCATIONS = 40, MOST_SEEN = 4096 };
+enum { MOST_SEEN = 4096 };
 
 static uint32_t seen[MOST_SEEN];
 static int num_seen, tried;
@@ -33,40 +34,41 @@ static tw_node *build(tw_graph *graph, const twt_op *op)
     return tw_add_node(graph, op->op, "n", inputs, op->num_inputs, op->attrs, op->num_attrs);
 }
 
-static void fail_to_build(const twt_op *op, int n, bool *failed)
+static bool fails_to_build(const twt_op *op)
 {
-    fail_allocation(n);
+    fail_at_new_place();
     tw_graph *graph = tw_graph_create();
     bool built = graph && build(graph, op);
     bool told = !graph || tw_graph_status(graph) == TW_RESOURCE_EXHAUSTED;
     tw_graph_destroy(graph);
     int live = memory.live;
-    *failed = stop_failing_allocations();
+    bool failed = stop_failing_allocations();
     if (live || (!built && !told))
-        fail_msg("%s, allocation %d of building: %d blocks are left", op->op, n, live);
+        fail_msg("%s, an allocation of building fails: %d blocks are left", op->op, live);
+    return failed;
 }
 
-static void fail_to_run(twt_op *op, int n, bool *failed)
+static bool fails_to_run(twt_op *op)
 {
     tw_error error = {0};
     tw_graph *graph = tw_graph_create();
     tw_node *node = build(graph, op);
     assert_non_null(node);
-    fail_allocation(n);
+    fail_at_new_place();
     tw_status status = twt_run_node(op, node, twt_one_thread->items[0], &error);
     twt_op_release_outputs(op);
     int live = memory.live;
-    *failed = stop_failing_allocations();
+    bool failed = stop_failing_allocations();
     tw_graph_destroy(graph);
-    if (live || (status != TW_OK && *failed && status != TW_RESOURCE_EXHAUSTED))
-        fail_msg("%s (%s), allocation %d: status %d, \"%s\", %d blocks are left", op->op, op->kernel, n, status,
+    if (live || (status != TW_OK && failed && status != TW_RESOURCE_EXHAUSTED))
+        fail_msg("%s (%s), an allocation fails: status %d, \"%s\", %d blocks are left", op->op, op->kernel, status,
                  error.message, live);
+    return failed;
 }
 
 static void look(twt_case *c)
 {
     tw_error error = {0};
-    bool failed = true;
     if (c->failure || twi_op_is(twi_op_find(c->op.op), TWI_STATEFUL) || is_known(&c->op))
         return;
     for (int plain = 0; plain < 2; plain++) {
@@ -74,13 +76,11 @@ static void look(twt_case *c)
         if (twt_run_on(&c->op, plain, 1, &error) != TW_OK) /* and what is kept for the process is made */
             continue;
         twt_op_release_outputs(&c->op);
-        failed = true;
-        for (int n = 0; n < MOST_ALLOCATIONS && failed; n++)
-            fail_to_run(&c->op, n, &failed);
+        while (fails_to_run(&c->op))
+            ;
     }
-    failed = true;
-    for (int n = 0; n < MOST_ALLOCATIONS && failed; n++)
-        fail_to_build(&c->op, n, &failed);
+    while (fails_to_build(&c->op))
+        ;
     tried++;
 }
 

@@ -5,10 +5,10 @@
 /* test_every_fault.c tries them all. */
 enum { STRIDE = 53, TRAINER_STRIDE = 509 };
 
-static void a_job_survives_the_failure_of_an_allocation(void **state)
+static void a_job_survives_the_failure_of_an_allocation_at_each_place(void **state)
 {
     (void)state;
-    fail_allocations_of(&session_job_kind, fail_allocation, 0, STRIDE);
+    fail_allocations_of(&session_job_kind, fail_at_next_place, 0, STRIDE);
 }
 
 static void a_job_survives_running_out_of_memory(void **state)
@@ -127,7 +127,7 @@ static void a_variable_too_large_for_its_device_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_survives_the_failure_of_an_allocation),
+        cmocka_unit_test(a_job_survives_the_failure_of_an_allocation_at_each_place),
         cmocka_unit_test(a_job_survives_running_out_of_memory),
         cmocka_unit_test(a_trainer_survives_the_failure_of_an_allocation),
         cmocka_unit_test(a_trainer_survives_running_out_of_memory),

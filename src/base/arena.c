@@ -1,4 +1,5 @@
-/* arena.c - see arena.h. Blocks double in size and hang in a list. */
+/* arena.c - see arena.h. Blocks double in size and hang in a list. Builds for tests may have a block for each piece:
+ * then each may fail, and a sanitizer sees where it ends. */
 #include "base/arena.h"
 
 #include "base/memory.h"
@@ -14,15 +15,21 @@ struct twi_arena_block {
     char data[];
 };
 
+#ifdef TOWER_SMALL_BLOCKS
+enum { FIRST_BLOCK = 0, LARGEST_BLOCK = 0 };
+#else
+enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
+#endif
+
 void *twi_arena_alloc(twi_arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return NULL;
     bytes = (bytes + 15) & ~(size_t)15;
     if (!arena->blocks || arena->size - arena->used < bytes) {
-        size_t size = arena->size ? arena->size * 2 : 4096;
-        if (size > 1 << 20)
-            size = 1 << 20;
+        size_t size = arena->size ? arena->size * 2 : FIRST_BLOCK;
+        if (size > LARGEST_BLOCK)
+            size = LARGEST_BLOCK;
         if (size < bytes)
             size = bytes;
         struct twi_arena_block *block = twi_resize(NULL, sizeof *block + size);

@@ -322,7 +322,7 @@ static void add_control(tw_node *node, tw_node *before)
 /* Control inputs given among the inputs, shapes, and the node's place in the graph. */
 static tw_node *finish_node(tw_graph *graph, tw_node *node, const tw_output *inputs, int num_inputs)
 {
-    bool fits = reserve_controls(graph, node, num_inputs - node->num_inputs);
+    bool fits = graph->error.status == TW_OK && reserve_controls(graph, node, num_inputs - node->num_inputs);
     for (int i = node->num_inputs; i < num_inputs && fits; i++)
         add_control(node, inputs[i].node);
     tw_error error = {0};

@@ -581,7 +581,7 @@ static tw_status lower_case(lowering *l)
     lowering *levels = twi_arena_alloc(f->arena, sizeof *levels * (count + 1));
     call *branches = twi_arena_alloc(f->arena, sizeof *branches * (count + 1));
     const char *index = l->inputs[0];
-    tw_status status = levels && branches ? TW_OK : fail_memory(f);
+    tw_status status = levels && branches && count ? TW_OK : fail_memory(f); /* count: once there were some */
     if (count == 1)
         return call_function(l, function_of(f, l->node, "branches"), 1);
     for (size_t i = 0; i + 1 < count && status == TW_OK; i++) {

@@ -649,7 +649,9 @@ static bool keep_def(importer *m, const item *item, tw_string *kept)
     Twi__NodeDef def = *item->def;
     def.name = item->name;
     def.input = twi_arena_alloc(&m->arena, sizeof *def.input * (def.n_input + 1));
-    for (size_t i = 0; i < def.n_input && def.input; i++) {
+    if (!def.input)
+        return false;
+    for (size_t i = 0; i < def.n_input; i++) {
         const char *text = item->def->input[i];
         bool control = text[0] == '^';
         def.input[i] = twi_arena_printf(&m->arena, "%s%s%s", control ? "^" : "", m->prefix, text + control);
@@ -658,7 +660,7 @@ static bool keep_def(importer *m, const item *item, tw_string *kept)
     }
     kept->size = twi__node_def__get_packed_size(&def);
     kept->data = twi_arena_alloc(&m->arena, kept->size + 1);
-    if (!def.input || !kept->data)
+    if (!kept->data)
         return false;
     twi__node_def__pack(&def, (uint8_t *)kept->data);
     return true;

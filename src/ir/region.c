@@ -440,7 +440,7 @@ twi_node *twi_node_make(twi_region *region, const twi_wish *w)
                        .origin = w->origin};
     bool made = match(node, w, num_data) &&
                 finish(node, w->inputs, w->num_inputs, num_data, latest(w));
-    if (!made && node->results && (node->id >= region->nodes.count || region->nodes.items[node->id] != node))
+    if (!made && (node->id >= region->nodes.count || region->nodes.items[node->id] != node))
         release_attrs(node);
     return made ? node : NULL;
 }
