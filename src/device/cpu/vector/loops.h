@@ -205,7 +205,8 @@ static inline int64_t twi_lrn_pitch(const twi_lrn *l)
 /* The window may reach over a pixel's ends, within reason. */
 static inline bool twi_lrn_fits(const twi_lrn *l)
 {
-    return l->radius >= 0 && l->radius <= l->channels + TWI_PAD;
+    bool positive = l->bias > 0 && l->alpha >= 0; /* what there are roots of */
+    return positive && l->radius >= 0 && l->radius <= l->channels + TWI_PAD;
 }
 
 /* Bytes of scratch for one thread; zero before the first pixels, as the margins stay. */
