@@ -45,7 +45,8 @@ typedef struct plan {
     const twi_signature *signature;
     tw_dtype index;   /* type of indices */
     bool many, scalar; /* many elements; one update for all places */
-    bool each_once;    /* each row has its turn once */
+    bool each_once;    /* each row has its turn once, */
+    bool none;         /* or none has */
     unsigned way;
 } plan;
 
@@ -82,6 +83,8 @@ static tw_tensor *make_input(const plan *p, int i, tw_dtype dtype)
     tw_shape shape = number || (p->scalar && role == '.' && !index) ? TW_SCALAR : whole_shape(p);
     if (index)
         shape = strstr(p->row->name, "Nd") ? TW_SHAPE(ROWS, 1) : TW_SHAPE(ROWS);
+    if (p->none && shape.rank && !twi_role_is_variable(role))
+        shape.dims[0] = 0;
     tw_tensor *made = tw_tensor_create(own, shape);
     assert_non_null(made);
     for (int64_t k = 0; k < made->elements; k++)
@@ -254,6 +257,9 @@ static void try_ways(plan p, tw_dtype dtype)
             try_each_row_once(&p, dtype);
     }
     p.way = 0;
+    p.none = is_sparse(&p);
+    try_type(&p, dtype);
+    p.none = false;
     p.many = !is_sparse(&p);
     p.scalar = is_sparse(&p) && has_role(p.row, '.') && !has_input(&p, "grad");
     p.index = TW_INT64;

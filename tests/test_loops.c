@@ -2,6 +2,7 @@
  * the arithmetic of loops on a card that a host can do too. */
 #include "kernel_testing.h"
 
+#include "device/cpu/vector/gemm.h"
 #include "device/cpu/vector/loops.h"
 #include "device/cuda/divide.cuh"
 
@@ -732,25 +733,96 @@ static void every_build_rectifies_convolves_and_softens_to_the_same_bits(void **
 }
 
 /* Of normalizations too: widths that fill vectors and one that does not, two chunks of rows. */
+/* Operands that move together, or one of which stays where it is along a run or starts again with each; runs that fill
+ * vectors, and such that do not. */
+static const struct {
+    tw_shape x, y;
+} layouts[] = {
+    {{2, {3, 37}}, {1, {37}}}, {{2, {3, 37}}, {2, {3, 37}}}, {{2, {3, 37}}, {2, {3, 1}}},
+    {{2, {3, 1}}, {2, {3, 37}}}, {{1, {37}}, {2, {3, 37}}}, {{2, {2, 64}}, {1, {64}}},
+    {{2, {2, 64}}, {2, {2, 64}}}, {{2, {2, 64}}, {2, {2, 1}}}, {{2, {2, 1}}, {2, {2, 64}}},
+    {{2, {3, 3}}, {1, {3}}}, {{2, {3, 3}}, {2, {3, 3}}}, {{2, {3, 3}}, {2, {3, 1}}},
+    {{2, {3, 1}}, {2, {3, 3}}}, {{1, {37}}, {0, {0}}}, {{0, {0}}, {1, {37}}},
+    {{1, {64}}, {0, {0}}},
+};
+
 static void every_build_gives_functions_the_same_bits(void **state)
 {
     (void)state;
-    enum { N = 3 * 37 };
     const twi_loops *const *usable = twi_loops_usable();
-    value x = spread_out(TW_FLOAT32, TW_SHAPE(N), 1), y = spread_out(TW_FLOAT32, TW_SHAPE(37), 2);
-    value first = make(TW_FLOAT32, TW_SHAPE(N)), out = make(TW_FLOAT32, TW_SHAPE(N));
-    twi_broadcast walk;
-    twi_broadcast_init(&walk, TW_SHAPE(3, 37), TW_SHAPE(37), TW_SHAPE(3, 37));
-    for (int f = 0; f < TWI_FUNCTIONS; f++) {
-        bool unary = f < (int)(sizeof unary_functions / sizeof *unary_functions);
-        twi_function_job job = {.x = x.data, .y = y.data, .out = first.data, .elements = N, .walk = &walk};
-        for (int u = 0; usable[u]; u++, job.out = out.data) {
-            usable[u]->functions[f](&job, 0, unary ? 1 : walk.runs, 0);
-            if (u > 0)
-                assert_memory_equal(out.data, first.data, first.operand.bytes);
+    for (int f = 0; f < TWI_FUNCTIONS; f++)
+        for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+            bool unary = f < (int)(sizeof unary_functions / sizeof *unary_functions);
+            tw_shape shape = layouts[i].x;
+            assert_true(unary || twi_broadcast_shapes(layouts[i].x, layouts[i].y, &shape, NULL) == TW_OK);
+            value x = spread_out(TW_FLOAT32, layouts[i].x, 1), y = spread_out(TW_FLOAT32, layouts[i].y, 2);
+            value first = make(TW_FLOAT32, shape), out = make(TW_FLOAT32, shape);
+            twi_broadcast walk;
+            twi_broadcast_init(&walk, layouts[i].x, layouts[i].y, shape);
+            twi_function_job job = {.x = x.data, .y = y.data, .out = first.data, .elements = tw_shape_elements(shape),
+                                    .walk = &walk};
+            for (int u = 0; usable[u]; u++, job.out = out.data) {
+                usable[u]->functions[f](&job, 0, unary ? 1 : walk.runs, 0);
+                if (u > 0)
+                    assert_memory_equal(out.data, first.data, first.operand.bytes);
+            }
+            drop(&x), drop(&y), drop(&first), drop(&out);
         }
+}
+
+#ifdef __x86_64__
+enum { MOST_ROWS = 26, MOST_COLUMNS = TWI_GEMM_PANEL, PIECES = 2, LENGTH = 3, DEPTH = PIECES * LENGTH };
+
+/* So many rows times so many columns, of small whole numbers, which are exact. */
+static void check_product(int rows, int columns, bool starts, bool relu)
+{
+    static float a[MOST_ROWS][DEPTH], b[DEPTH * MOST_COLUMNS], start[MOST_COLUMNS], c[MOST_ROWS][MOST_COLUMNS + 1];
+    const float *from[PIECES][MOST_ROWS];
+    float *to[MOST_ROWS];
+    for (int i = 0; i < rows; i++)
+        for (int k = 0; k < DEPTH; k++)
+            a[i][k] = (float)((5 * i + 3 * k) % 7 - 3);
+    for (int k = 0; k < DEPTH; k++)
+        for (int j = 0; j < columns; j++)
+            b[k * columns + j] = (float)((2 * k + 3 * j) % 5 - 2);
+    for (int j = 0; j < columns; j++)
+        start[j] = (float)(j % 3);
+    for (int i = 0; i < rows; i++) {
+        for (int p = 0; p < PIECES; p++)
+            from[p][i] = &a[i][p * LENGTH];
+        to[i] = c[i];
+        c[i][columns] = 77;
     }
-    drop(&x), drop(&y), drop(&first), drop(&out);
+    float *panel = twi_gemm_pack(b, DEPTH, columns);
+    assert_non_null(panel);
+    twi_gemm g = {.pieces = PIECES, .length = LENGTH, .from = from[0], .pitch = MOST_ROWS, .panel = panel,
+                  .columns = columns, .start = starts ? start : NULL, .to = to, .relu = relu};
+    twi_gemm_run(&g, rows);
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < columns; j++) {
+            float sum = starts ? start[j] : 0;
+            for (int k = 0; k < DEPTH; k++)
+                sum += a[i][k] * b[k * columns + j];
+            if (c[i][j] != (relu && sum < 0 ? 0 : sum))
+                fail_msg("%d x %d: element %d, %d is %g, expected %g", rows, columns, i, j, c[i][j], sum);
+        }
+        assert_true(c[i][columns] == 77);
+    }
+    twi_free_aligned(panel);
+}
+#endif
+
+static void products_of_any_number_of_rows_and_columns_are_exact(void **state)
+{
+    (void)state;
+#ifdef __x86_64__
+    if (!__builtin_cpu_supports("avx512f"))
+        skip();
+    for (int rows = 1; rows <= MOST_ROWS; rows++)
+        for (int columns = 1; columns <= MOST_COLUMNS; columns += columns % 16 ? 5 : 1)
+            for (int way = 0; way < 4; way++)
+                check_product(rows, columns, way & 1, way & 2);
+#endif
 }
 
 static void every_build_draws_the_numbers_of_the_stream(void **state)
@@ -905,6 +977,7 @@ int main(void)
         cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
         cmocka_unit_test(every_build_gives_functions_the_same_bits),
+        cmocka_unit_test(products_of_any_number_of_rows_and_columns_are_exact),
         cmocka_unit_test(every_build_draws_the_numbers_of_the_stream),
         cmocka_unit_test(every_build_normalizes_to_the_same_bits),
         cmocka_unit_test(small_divisors_and_those_beside_powers_of_two_are_exact),
