@@ -1,5 +1,5 @@
-/* faulty_memory.h - makes the n-th allocation fail, alone or with all that follow, or the first from a place in the code
- * of which none has failed yet, and counts the blocks that are alive.
+/* faulty_memory.h - makes the n-th allocation fail, alone or with all that follow, or the first from a place in the
+ * code of which none has failed yet, and counts the blocks that are alive.
  *
  *     for (int n = 0; failed; n++) {
  *         fail_allocation(n); (or fail_at_new_place())
