@@ -47,6 +47,19 @@ static void functions_of_data_sets_are_no_inputs_or_outputs(void **state)
     assert_prints_not("predicate");
 }
 
+static void what_gradients_and_optimizers_leave_over_is_counted(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T show %s", GOLDEN_DIR "/tf1_sgd.meta");
+    assert_prints("  loss                           float []\n"
+                  "  steps_done                     int64 []\n"
+                  "  step_after                     int64 []\n"
+                  "  and 2 more\n");
+    assert_runs(0, "$T show %s --all", GOLDEN_DIR "/tf1_sgd.meta");
+    assert_prints("  step_after                     int64 []\n"
+                  "  gradients/zeros_like           float [4,3]\n");
+}
+
 static void programs_read_it_as_json(void **state)
 {
     (void)state;
@@ -75,6 +88,7 @@ int main(void)
         cmocka_unit_test(it_says_what_is_in_a_file),
         cmocka_unit_test(ops_that_are_not_known_are_listed),
         cmocka_unit_test(functions_of_data_sets_are_no_inputs_or_outputs),
+        cmocka_unit_test(what_gradients_and_optimizers_leave_over_is_counted),
         cmocka_unit_test(programs_read_it_as_json),
         cmocka_unit_test(what_is_no_graph_is_said),
     };

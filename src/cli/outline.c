@@ -1,6 +1,7 @@
 /* outline.c - see outline.h. */
 #include "outline.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,55 @@ static int compare_depths(const void *a, const void *b)
     return order ? order : tw_node_number(left->node) - tw_node_number(right->node);
 }
 
+/* Whether a scope or the node itself is called so: "gradients", or as the n-th of that name "gradients_n". */
+static bool is_within(const char *name, const char *word)
+{
+    size_t length = strlen(word);
+    bool within = false;
+    for (const char *part = name; part && !within; part = strchr(part, '/')) {
+        part += *part == '/';
+        const char *rest = part + length;
+        within = strncmp(part, word, length) == 0 && (!*rest || *rest == '/');
+        if (strncmp(part, word, length) == 0 && *rest == '_')
+            within = rest[1 + strspn(rest + 1, "0123456789")] == '/' || !rest[1 + strspn(rest + 1, "0123456789")];
+    }
+    return within;
+}
+
+/* What is left over where TensorFlow builds gradients, loops and conditions, or lies in the scope of something to be
+ * run, as an optimizer's numbers do. */
+static bool is_left_over(const outline *o, tw_output output)
+{
+    static const char *const words[] = {"gradients", "NextIteration", "switch_t",       "switch_f",
+                                        "pred_id",   "IsInitialized", "AssignMovingAvg"};
+    const char *name = tw_node_name(output.node);
+    bool left = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !left; i++)
+        left = is_within(name, words[i]);
+    for (int i = 0; i < o->num_targets && !left; i++) {
+        size_t length = strlen(tw_node_name(o->targets[i].node));
+        left = strncmp(name, tw_node_name(o->targets[i].node), length) == 0 && name[length] == '/';
+    }
+    return left;
+}
+
+/* What the program wants to give before what is left over, of each the upper ones first. */
+static bool sort_outputs(outline *o)
+{
+    tw_output *sorted = calloc((size_t)o->num_outputs + 1, sizeof *sorted);
+    int given = 0, left = o->num_outputs;
+    if (!sorted)
+        return false;
+    for (int i = 0; i < o->num_outputs; i++)
+        sorted[is_left_over(o, o->outputs[i]) ? --left : given++] = o->outputs[i];
+    qsort(sorted, (size_t)given, sizeof *sorted, compare_depths);
+    qsort(sorted + given, (size_t)(o->num_outputs - given), sizeof *sorted, compare_depths);
+    free(o->outputs);
+    o->outputs = sorted;
+    o->num_given = given;
+    return true;
+}
+
 bool outline_make(const tw_graph *graph, outline *o)
 {
     size_t count = (size_t)tw_graph_num_nodes(graph);
@@ -76,8 +126,8 @@ bool outline_make(const tw_graph *graph, outline *o)
             o->outputs[o->num_outputs++] = output;
     }
     free(used);
+    fits = fits && sort_outputs(o);
     if (fits) {
-        qsort(o->outputs, (size_t)o->num_outputs, sizeof *o->outputs, compare_depths);
         qsort(o->targets, (size_t)o->num_targets, sizeof *o->targets, compare_depths);
     } else {
         outline_free(o);
@@ -119,18 +169,19 @@ static void print_value(FILE *file, const char *indent, const char *name, tw_out
             output.index >= 0 && tw_node_may_be_fed(output.node) ? ", has a value" : "");
 }
 
-static void print_list(FILE *file, const char *heading, const tw_output *list, int count, int most)
+/* The first ones, up to `shown`. */
+static void print_list(FILE *file, const char *heading, const tw_output *list, int count, int shown)
 {
     char name[512];
     if (count)
         fprintf(file, "%s\n", heading);
-    for (int i = 0; i < count && i < most; i++)
+    for (int i = 0; i < count && i < shown; i++)
         if (list[i].index < 0)
             fprintf(file, "  %s\n", tw_node_name(list[i].node));
         else
             print_value(file, "  ", output_text(list[i], name, sizeof name), list[i]);
-    if (count > most)
-        fprintf(file, "  and %d more\n", count - most);
+    if (count > shown)
+        fprintf(file, "  and %d more\n", count - shown);
 }
 
 static void print_values(FILE *file, const char *heading, const tw_signature_value *values, int count)
@@ -151,6 +202,7 @@ void outline_print(FILE *file, const outline *o, const tw_graph_about *about, in
         print_values(file, "  gives ", s->outputs, s->num_outputs);
     }
     print_list(file, "inputs", o->inputs, o->num_inputs, most);
-    print_list(file, "outputs that nobody takes", o->outputs, o->num_outputs, most);
+    int shown = most == INT_MAX || o->num_given > most ? most : o->num_given;
+    print_list(file, "outputs that nobody takes", o->outputs, o->num_outputs, shown);
     print_list(file, "what can be run and gives nothing", o->targets, o->num_targets, most);
 }

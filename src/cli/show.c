@@ -357,7 +357,8 @@ const command show_command = {
     .description =
         "Says what a file holds, whatever it is called: signatures, inputs (placeholders), outputs that nobody takes, what "
         "can be run and gives nothing (initializers, training), variables, collections, the devices that nodes ask for, "
-        "ops with how many nodes of each there are, and those that Tower does not know. Nothing is run.\n\n"
+        "ops with how many nodes of each there are, and those that Tower does not know. Nothing is run. Outputs that "
+        "gradients, loops and optimizers leave over are counted; --all lists them, last.\n\n"
         "Of an output that is not its node's first, the name is node:1.",
     .examples = "tower show model.meta\n"
                 "tower show saved_model/ --format json\n"
