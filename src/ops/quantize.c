@@ -97,6 +97,32 @@ static tw_status round_trip_shape(twi_inference *c)
     return status;
 }
 
+/* The gradient, what was rounded and the range: gradients of these three. */
+static tw_status round_trip_grad_shape(twi_inference *c)
+{
+    int64_t axis = twi_attr_int(c->attrs, "axis", -1);
+    tw_status status = twi_merge_shapes(c->inputs[0], c->inputs[1], &c->outputs[0], c->error);
+    tw_shape range = TW_SCALAR;
+    if (axis < -1)
+        return TWI_REFUSE(c, "axis should be at least -1, got %lld", (long long)axis);
+    if (status == TW_OK && axis >= 0)
+        status = twi_expect_rank_at_least(c, 1, (int)axis + 1);
+    if (axis >= 0)
+        range = TW_SHAPE(c->outputs[0].rank > axis ? c->outputs[0].dims[axis] : -1);
+    for (int i = 2; i < 4 && status == TW_OK; i++)
+        status = twi_merge_shapes(range, c->inputs[i], &range, c->error);
+    c->outputs[1] = c->outputs[2] = range;
+    return status;
+}
+
+static void round_trip_gradient(twi_gradient *g)
+{
+    tw_attr axis = tw_attr_int("axis", twi_attr_int(&g->node->attrs, "axis", -1));
+    tw_output first = twi_build(G, "QuantizeAndDequantizeV4Grad", TWI_INPUTS(DY(0), X(0), X(1), X(2)), TWI_ATTRS(axis));
+    for (int i = 0; i < 3 && first.node; i++)
+        g->dx[i] = tw_node_output(first.node, i);
+}
+
 /* As if nothing had been rounded. */
 static void straight_through(twi_gradient *g)
 {
@@ -130,5 +156,12 @@ const twi_op twi_quantize_ops[] = {
     {"QuantizeAndDequantizeV3", "input:T, input_min:T, input_max:T, num_bits:int32", "output:T",
      "signed_input:bool=true; range_given:bool=true; T:" FLOATS "; narrow_range:bool=false; axis:int=-1",
      round_trip_shape, straight_through},
+    {"QuantizeAndDequantizeV4", "input:T, input_min:T, input_max:T", "output:T",
+     "signed_input:bool=true; num_bits:int=8; range_given:bool=false; T:" FLOATS
+     "; round_mode:{HALF_TO_EVEN,HALF_UP}=HALF_TO_EVEN; narrow_range:bool=false; axis:int=-1",
+     round_trip_shape, round_trip_gradient},
+    {"QuantizeAndDequantizeV4Grad", "gradients:T, input:T, input_min:T, input_max:T",
+     "input_backprop:T, input_min_backprop:T, input_max_backprop:T", "T:" FLOATS "; axis:int=-1", round_trip_grad_shape,
+     NULL},
     {0},
 };

@@ -78,6 +78,17 @@ static void update_gradient(twi_gradient *g)
     g->dx[2] = tw_gather_nd(G, DY(0), X(1));
 }
 
+/* Of equals each has its part. */
+static void extreme_gradient(twi_gradient *g)
+{
+    tw_dtype dtype = tw_output_dtype(X(0));
+    tw_output kept = tw_cast(G, tw_equal(G, X(0), Y(0)), dtype);
+    tw_output came = tw_cast(G, tw_equal(G, X(2), tw_gather_nd(G, Y(0), X(1))), dtype);
+    tw_output count = twi_build(G, "TensorScatterAdd", TWI_INPUTS(kept, X(1), came), TWI_NO_ATTRS);
+    g->dx[0] = tw_div(G, tw_mul(G, DY(0), kept), count);
+    g->dx[2] = tw_mul(G, tw_gather_nd(G, tw_div(G, DY(0), count), X(1)), came);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define NUMBERS "{" TWI_REALS "}"
@@ -127,9 +138,13 @@ const twi_op twi_scatter_ops[] = {
     PLACES("ScatterNdUpdate", "type", "bool=true"),
     PLACES("ScatterNdAdd", NUMBERS, "bool=false"),
     PLACES("ScatterNdSub", NUMBERS, "bool=false"),
+    PLACES("ScatterNdMax", NUMBERS, "bool=false"),
+    PLACES("ScatterNdMin", NUMBERS, "bool=false"),
     COPY("TensorScatterUpdate", "type", update_gradient),
     COPY("TensorScatterAdd", "type", add_gradient),
     COPY("TensorScatterSub", "type", sub_gradient),
+    COPY("TensorScatterMax", NUMBERS, extreme_gradient),
+    COPY("TensorScatterMin", NUMBERS, extreme_gradient),
     {"ScatterNdNonAliasingAdd", "input:T, indices:Tindices, updates:T", "output:T", "T:" NUMBERS INDEX, places_shape,
      add_gradient},
     {"TensorStridedSliceUpdate", "input:T, begin:Index, end:Index, strides:Index, value:T", "output:T", MASKS,

@@ -98,6 +98,20 @@ static void bessel_0_gradient(twi_gradient *g)
     g->dx[0] = tw_mul(G, DY(0), tw_sub(G, first, tw_mul(G, tw_sign(G, X(0)), Y(0))));
 }
 
+static void whole_bessel_0_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "BesselI1", X(0)));
+}
+
+/* At 0 TensorFlow says 1, where it is 1 / 2. */
+static void whole_bessel_1_gradient(twi_gradient *g)
+{
+    tw_output is_zero = tw_equal(G, X(0), twi_number_like(g, X(0), 0)), one = tw_ones_like(G, X(0));
+    tw_output safe = tw_select(G, is_zero, one, X(0));
+    tw_output slope = tw_sub(G, twi_unary(g, "BesselI0", X(0)), tw_div(G, Y(0), safe));
+    g->dx[0] = tw_mul(G, DY(0), tw_select(G, is_zero, one, slope));
+}
+
 static void bessel_1_gradient(twi_gradient *g)
 {
     tw_output zero = twi_number_like(g, X(0), 0), is_zero = tw_equal(G, X(0), zero);
@@ -234,6 +248,8 @@ const twi_op twi_special_ops[] = {
     UNARY("Erfc", FLOATS, erfc_gradient),
     UNARY("Erfinv", FLOATS, erfinv_gradient),
     UNARY("Ndtri", FLOATS, ndtri_gradient),
+    UNARY("BesselI0", FLOATS, whole_bessel_0_gradient),
+    UNARY("BesselI1", FLOATS, whole_bessel_1_gradient),
     UNARY("BesselI0e", FLOATS, bessel_0_gradient),
     UNARY("BesselI1e", FLOATS, bessel_1_gradient),
     {"Betainc", "a:T, b:T, x:T", "z:T", "T:{float,double}", betainc_shape, betainc_gradient},

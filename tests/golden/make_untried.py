@@ -94,3 +94,51 @@ program("no_such_algorithm", lambda: [raw.StatelessRandomUniformV2(shape=[2], ke
                                                                    counter=tf.constant([1, 2], tf.uint64),
                                                                    alg=holder(tf.int32, [], "alg"))],
         {"alg": np.int32(1)}, {"alg": np.int32(3)}, ({"alg": np.int32(9)}, "alg"))
+
+# ---- rare arithmetic ----
+
+for op in ("BesselI0", "BesselI1"):
+    f = of(lambda x: getattr(raw, op)(x=x), 1)
+    x = np.array([-40, -3.5, -1, -0.125, 0, 0.5, 2, 7, 31], np.float32)
+    program(op, lambda: [f()[1]], {"x": x})
+    differentiate("grad_" + op, f, {"x": x[1:-1]})
+
+for given in (True, False):
+    f = of(lambda x: raw.QuantizeAndDequantizeV4(input=x, input_min=-1.25, input_max=1.0, range_given=given, num_bits=4), 2)
+    feeds = {"x": eighths(4, 3)}
+    program("quantized_%s" % given, lambda: [f()[1]], feeds)
+    differentiate("grad_quantized_%s" % given, f, feeds)
+program(
+    "grad_quantized_slices",
+    lambda: list(raw.QuantizeAndDequantizeV4Grad(gradients=holder(tf.float32, [None, 3], "dy"), axis=1,
+                                                 input=holder(tf.float32, [None, 3], "x"), input_min=[-1.0, -0.5, -2.0],
+                                                 input_max=[1.0, 0.25, 1.5])),
+    {"x": eighths(4, 3), "dy": eighths(4, 3)},
+)
+
+for op in ("Max", "Min"):
+    for dtype in (tf.float32, tf.int32, tf.float16):
+        program(
+            "scattered_%s_%s" % (op.lower(), dtype.name),
+            lambda: [getattr(raw, "TensorScatter" + op)(tensor=holder(dtype, [None, 2], "x"), updates=holder(dtype, [None, 2], "u"),
+                                                        indices=holder(tf.int32, [None, 1], "i"))],
+            {"x": (8 * eighths(4, 2)).astype(dtype.as_numpy_dtype), "i": np.array([[2], [0], [2]], np.int32),
+             "u": (8 * eighths(3, 2)).astype(dtype.as_numpy_dtype)},
+            ({"x": np.zeros((4, 2), dtype.as_numpy_dtype), "i": np.array([[4]], np.int32),
+              "u": np.zeros((1, 2), dtype.as_numpy_dtype)}, "indices[0]"),
+        )
+    differentiate(
+        "grad_scattered_" + op.lower(),
+        of(lambda x: getattr(raw, "TensorScatter" + op)(tensor=x, indices=[[2], [0], [2]], updates=2 * x[:3] - 1), 2),
+        {"x": np.array([[1, 0.5], [2, 3], [1, 1], [0, -1]], np.float32)},
+    )
+    for resource in (False, True):
+
+        def changed():
+            v = tf.get_variable("v", initializer=[1.0, -2.0, 3.0], use_resource=resource)
+            to = dict(indices=[[2], [1]], updates=[2.5, 0.0])
+            change = (getattr(raw, "ResourceScatterNd" + op)(ref=v.handle, **to) if resource
+                      else getattr(raw, "ScatterNd" + op)(ref=v._ref(), **to))
+            return {"": [change if resource else change.op], "value": [v.read_value() if resource else v.value()]}
+
+        program("places_%s_%s" % (op.lower(), resource), changed, ({}, ""), ({}, "value"), init=True)

@@ -287,7 +287,8 @@ def scatter_places(draw, op):
                      "updates": draw.values(dtype, indices.shape[:1] + rest)}, variables=("ref",))
 
 
-@generator("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "ScatterNdNonAliasingAdd")
+@generator("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMax", "TensorScatterMin",
+           "ScatterNdNonAliasingAdd")
 def scatter_copy(draw, op):
     dtype, shape = draw.pick((f32, f64, i32, i64)), tuple(max(1, d) for d in draw.shape(1, 3))
     indices, rest = places(draw, shape, draw.int(0, 4))

@@ -55,9 +55,21 @@ static int64_t element_of(tw_shape shape, int axis, int64_t slice, int64_t i)
 
 TWI_WIDENED(round_trip)
 
+static tw_status prepare_gradient(twi_prepare *p)
+{
+    rounding s = {.axis = (int)twi_attr_int(p->attrs, "axis", -1)};
+    tw_status status = twi_prepare_typed(p);
+    p->can_overwrite[0] = true;
+    return status == TW_OK ? twi_keep(p, &s, sizeof s) : status;
+}
+
+TWI_WIDENED(round_trip_grad)
+
 const twi_kernel twi_cpu_round_trip_kernels[] = {
     TWI_FLOAT_ROWS("QuantizeAndDequantize", prepare, round_trip, twi_free),
     TWI_FLOAT_ROWS("QuantizeAndDequantizeV2", prepare, round_trip, twi_free),
     TWI_FLOAT_ROWS("QuantizeAndDequantizeV3", prepare, round_trip, twi_free),
+    TWI_FLOAT_ROWS("QuantizeAndDequantizeV4", prepare, round_trip, twi_free),
+    TWI_FLOAT_ROWS("QuantizeAndDequantizeV4Grad", prepare_gradient, round_trip_grad, twi_free),
     {0},
 };

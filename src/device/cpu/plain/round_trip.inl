@@ -66,3 +66,21 @@ static tw_status NAME(round_trip)(const twi_run *r)
         status = NAME(round_slice)(r, bits, slice, x->elements / slices);
     return status;
 }
+
+/* Gradients pass where the input was in its range; none goes to the range. */
+static tw_status NAME(round_trip_grad)(const twi_run *r)
+{
+    const rounding *s = r->state;
+    const REAL *dy = r->inputs[0], *x = r->inputs[1], *low = r->inputs[2], *high = r->inputs[3];
+    const twi_operand *operand = &r->input_operands[1];
+    int64_t slices = s->axis < 0 ? 1 : operand->shape.dims[s->axis];
+    for (int64_t slice = 0; slice < slices; slice++)
+        for (int64_t k = 0; k < operand->elements / slices; k++) {
+            int64_t i = element_of(operand->shape, s->axis, slice, k);
+            ((REAL *)r->outputs[0])[i] = x[i] >= low[slice] && x[i] <= high[slice] ? dy[i] : 0;
+        }
+    for (int i = 1; i < 3; i++)
+        for (int64_t k = 0; k < slices; k++)
+            ((REAL *)r->outputs[i])[k] = 0;
+    return TW_OK;
+}

@@ -225,6 +225,8 @@ static double inverse_erf(double x)
     X("Digamma", slope_of_gamma, digamma((double)x))                                                                   \
     X("Erfc", error_function_rest, erfc(x))                                                                            \
     X("Erfinv", inverse_error_function, inverse_erf((double)x))                                                        \
+    X("BesselI0", whole_bessel_0, scaled_bessel(0, (double)x) * exp(fabs((double)x)))                                  \
+    X("BesselI1", whole_bessel_1, scaled_bessel(1, (double)x) * exp(fabs((double)x)))                                  \
     X("BesselI0e", bessel_0, scaled_bessel(0, (double)x))                                                              \
     X("BesselI1e", bessel_1, scaled_bessel(1, (double)x))                                                              \
     X("Ndtri", quantile, normal_quantile((double)x))
