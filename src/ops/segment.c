@@ -71,6 +71,20 @@ static tw_status bincount_shape(twi_inference *c)
     return status;
 }
 
+/* The same of a list, or of each row of a matrix. */
+static tw_status dense_bincount_shape(twi_inference *c)
+{
+    tw_shape in = c->inputs[0];
+    if (in.rank > 2)
+        return TWI_REFUSE(c, "what is counted has %d axes, expected 2 at most", in.rank);
+    tw_status status = bincount_shape(c);
+    if (status == TW_OK && in.rank == 2)
+        c->outputs[0] = TW_SHAPE(in.dims[0], c->outputs[0].dims[0]);
+    else if (status == TW_OK && in.rank < 0)
+        c->outputs[0] = TW_UNKNOWN_SHAPE;
+    return status;
+}
+
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
 static bool is_sorted(const twi_gradient *g)
@@ -227,5 +241,8 @@ const twi_op twi_segment_ops[] = {
     SPARSE_GRAD_V2("SparseSegmentSqrtNGradV2"),
     {"Bincount", "arr:int32, size:int32, weights:T", "bins:T", "T:{int32,int64,float,double}", bincount_shape,
      twi_not_differentiable},
+    {"DenseBincount", "input:Tidx, size:Tidx, weights:T", "output:T",
+     "Tidx:{int32,int64}; T:{int32,int64,float,double}; binary_output:bool=false", dense_bincount_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };

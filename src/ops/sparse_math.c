@@ -65,16 +65,17 @@ static tw_status reduce_shape(twi_inference *c)
     if (status != TW_OK)
         return status;
     bool keep = twi_attr_bool(c->attrs, "keep_dims", false), reduced[TW_MAX_RANK] = {false};
-    tw_shape in = twi_shape_of_value(twi_ask_value(c, 2)), axes = twi_shape_of_value(twi_ask_value(c, 3));
+    tw_shape in = twi_shape_of_value(twi_ask_value(c, 2));
+    const tw_tensor *axes = twi_ask_value(c, 3); /* one, or a list */
     if (in.rank < 0 && c->inputs[2].rank == 1 && c->inputs[2].dims[0] > TW_MAX_RANK)
         return TWI_REFUSE(c, "a shape of %lld axes, expected at most %d", (long long)c->inputs[2].dims[0], TW_MAX_RANK);
     c->outputs[0] = TW_UNKNOWN_SHAPE;
-    if (in.rank < 0 || axes.rank < 0)
+    if (in.rank < 0 || !axes)
         return TW_OK;
-    for (int i = 0; i < axes.rank; i++) {
-        int64_t axis = axes.dims[i] + (axes.dims[i] < 0 ? in.rank : 0);
+    for (int64_t i = 0; i < tw_tensor_elements(axes); i++) {
+        int64_t given = (int64_t)tw_tensor_value(axes, i), axis = given + (given < 0 ? in.rank : 0);
         if (axis < 0 || axis >= in.rank)
-            return TWI_REFUSE(c, "axis %lld, expected one of %d axes", (long long)axes.dims[i], in.rank);
+            return TWI_REFUSE(c, "axis %lld, expected one of %d axes", (long long)given, in.rank);
         reduced[axis] = true;
     }
     tw_shape out = {0};

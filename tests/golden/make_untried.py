@@ -142,3 +142,30 @@ for op in ("Max", "Min"):
             return {"": [change if resource else change.op], "value": [v.read_value() if resource else v.value()]}
 
         program("places_%s_%s" % (op.lower(), resource), changed, ({}, ""), ({}, "value"), init=True)
+
+# ---- counts ----
+
+for name, dtype, index, binary in (("float", tf.float32, tf.int32, False), ("double_binary", tf.float64, tf.int64, True),
+                                   ("int64", tf.int64, tf.int64, False)):
+
+    def counted():
+        return [raw.DenseBincount(input=holder(index, None, "x"), size=tf.constant(4, index), binary_output=binary,
+                                  weights=holder(dtype, None, "w"))]
+
+    def counts(x, weights):
+        return {"x": np.array(x, index.as_numpy_dtype), "w": np.array(weights, dtype.as_numpy_dtype)}
+
+    program(
+        "counts_" + name,
+        counted,
+        counts([1, 2, 2, 9], []),
+        counts([1, 2, 2, 9], [5, 1, 2, 3]),
+        counts([[1, 1], [0, 3]], [[1, 2], [3, 4]]),
+        counts([[1, 1], [7, 3]], []),
+        counts([], []),
+        (counts([1, -2], []), "must be non-negative"),
+    )
+for i, axis in enumerate((1, -2, [0], [0, 1])):
+    program("sparse_sum_%d" % i, lambda: [raw.SparseReduceSum(input_indices=[[0, 1], [1, 0], [1, 2]], input_shape=[2, 3],
+                                                                 input_values=holder(tf.float32, [3], "v"),
+                                                                 reduction_axes=axis)], {"v": eighths(3)})

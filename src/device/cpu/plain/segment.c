@@ -307,6 +307,21 @@ MADE(segment_sum_complex64) MADE(segment_sum_complex128) MADE(segment_mean_compl
 #define SPARSE_ROWS(op, prepare)                                                                                       \
     TWI_FLOAT_ROWS(op, prepare, made_sparse, NULL), TWI_FLOAT_ROWS(op "WithNumSegments", prepare, sparse, NULL)
 
+#define COUNTING(op, prepare)                                                                                          \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, bincount_float},                                                      \
+        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, bincount_double},                                                 \
+        {op, "plain", TWI_TYPE(TW_INT32), prepare, bincount_int32},                                                    \
+    {                                                                                                                  \
+        op, "plain", TWI_TYPE(TW_INT64), prepare, bincount_int64                                                       \
+    }
+
+static tw_status prepare_counting(twi_prepare *p)
+{
+    static const bool binary = true;
+    p->state = twi_attr_bool(p->attrs, "binary_output", false) ? (void *)(uintptr_t)&binary : NULL;
+    return TW_OK;
+}
+
         const twi_kernel twi_cpu_segment_kernels[] = {
             SORTED_LIST(SORTED_ROWS) UNSORTED_LIST(UNSORTED_ROWS) SPARSE_ROWS("SparseSegmentSum", twi_prepare_typed),
             TWI_COMPLEX_ROWS("SegmentSum", twi_prepare_typed, made_segment_sum, NULL),
@@ -322,9 +337,7 @@ MADE(segment_sum_complex64) MADE(segment_sum_complex128) MADE(segment_mean_compl
             TWI_FLOAT_ROWS("SparseSegmentSumGradV2", prepare_picked, picked, NULL),
             TWI_FLOAT_ROWS("SparseSegmentMeanGradV2", prepare_picked_mean, picked, NULL),
             TWI_FLOAT_ROWS("SparseSegmentSqrtNGradV2", prepare_picked_sqrt, picked, NULL),
-            {"Bincount", "plain", TWI_TYPE(TW_FLOAT32), NULL, bincount_float},
-            {"Bincount", "plain", TWI_TYPE(TW_FLOAT64), NULL, bincount_double},
-            {"Bincount", "plain", TWI_TYPE(TW_INT32), NULL, bincount_int32},
-            {"Bincount", "plain", TWI_TYPE(TW_INT64), NULL, bincount_int64},
+            COUNTING("Bincount", NULL),
+            COUNTING("DenseBincount", prepare_counting),
             {0},
 };

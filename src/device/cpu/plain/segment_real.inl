@@ -62,19 +62,22 @@ static tw_status NAME(sparse_grad)(const twi_run *r)
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* Each value below the size adds its weight, or 1. */
+/* Each value below the size adds its weight, or 1; binary: it is 1 then. Rows of a matrix have bins of their own. */
 static tw_status NAME(bincount)(const twi_run *r)
 {
-    const int64_t n = r->input_operands[0].elements, size = r->output_operands[0].elements;
-    const int32_t *values = r->inputs[0];
+    const twi_operand *in = &r->input_operands[0], *out = &r->output_operands[0];
+    int64_t size = out->shape.dims[out->shape.rank - 1], row = in->shape.rank == 2 ? in->shape.dims[1] : in->elements;
     const REAL *weights = r->input_operands[2].elements ? r->inputs[2] : NULL;
     REAL *bins = r->outputs[0];
-    twi_clear(bins, sizeof *bins * (size_t)size);
-    for (int64_t i = 0; i < n; i++) {
-        if (values[i] < 0)
+    bool binary = r->state;
+    twi_clear(bins, out->bytes);
+    for (int64_t i = 0; i < in->elements; i++) {
+        int64_t value = twi_input_int(r, 0, i);
+        if (value < 0)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input arr must be non-negative!", r->node);
-        if (values[i] < size)
-            bins[values[i]] = ADD(bins[values[i]], weights ? weights[i] : 1);
+        REAL *bin = bins + i / row * size + (value < size ? value : 0);
+        if (value < size)
+            *bin = binary ? 1 : ADD(*bin, weights ? weights[i] : 1);
     }
     return TW_OK;
 }
