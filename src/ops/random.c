@@ -82,6 +82,12 @@ static tw_status multinomial_shape(twi_inference *c)
     return status;
 }
 
+static tw_status stateless_multinomial_shape(twi_inference *c)
+{
+    tw_status status = expect_vector(c, 2, 2);
+    return status == TW_OK ? multinomial_shape(c) : status;
+}
+
 /* shape, alpha or rate: for each of its elements a tensor of that shape; the element's own axes come last. */
 static tw_status samples_shape(twi_inference *c)
 {
@@ -168,6 +174,9 @@ const twi_op twi_random_ops[] = {
     {"Multinomial", "logits:T, num_samples:int32", "output:output_dtype",
      SEEDS "T:{" TWI_REALS "}; output_dtype:{int32,int64}=int64", multinomial_shape, twi_not_differentiable,
      TWI_STATEFUL},
+    {"StatelessMultinomial", "logits:T, num_samples:int32, seed:Tseed", "output:output_dtype",
+     "T:{" TWI_REALS "}; Tseed:{int32,int64}=int64; output_dtype:{int32,int64}=int64", stateless_multinomial_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };
 

@@ -95,6 +95,14 @@ program("no_such_algorithm", lambda: [raw.StatelessRandomUniformV2(shape=[2], ke
                                                                    alg=holder(tf.int32, [], "alg"))],
         {"alg": np.int32(1)}, {"alg": np.int32(3)}, ({"alg": np.int32(9)}, "alg"))
 
+for dtype in (tf.float32, tf.float64, tf.float16):
+    program(
+        "classes_" + dtype.name,
+        lambda: [raw.StatelessMultinomial(logits=holder(dtype, [None, None], "logits"), num_samples=5,
+                                          seed=holder(tf.int64, [2], "seed"), output_dtype=tf.int32)],
+        {"logits": eighths(3, 4).astype(dtype.as_numpy_dtype), "seed": np.array([7, -12], np.int64)},
+    )
+
 # ---- rare arithmetic ----
 
 for op in ("BesselI0", "BesselI1"):

@@ -437,15 +437,21 @@ static double logit(const twi_run *r, int64_t i)
     }
 }
 
-static tw_status prepare_multinomial(twi_prepare *p)
+static tw_status prepare_stateless_multinomial(twi_prepare *p)
 {
     p->workspace = (size_t)p->inputs[0].shape.dims[1] * sizeof(double);
-    return twi_random_prepare(p);
+    return TW_OK;
+}
+
+static tw_status prepare_multinomial(twi_prepare *p)
+{
+    tw_status status = prepare_stateless_multinomial(p);
+    return status == TW_OK ? twi_random_prepare(p) : status;
 }
 
 /* All rows draw from one stream, one after the other. TensorFlow does the same while one thread suffices, and gives up
  * the fixed stream when the work is large enough for several. */
-static tw_status run_multinomial(const twi_run *r)
+static tw_status draw_classes(const twi_run *r, twi_philox start)
 {
     int64_t rows = r->input_operands[0].shape.dims[0], classes = r->input_operands[0].shape.dims[1];
     int64_t samples = r->output_operands[0].shape.dims[1];
@@ -453,7 +459,7 @@ static tw_status run_multinomial(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "num_classes should be positive, got %lld (%s)",
                         (long long)classes, r->node);
     double *sums = r->workspace;
-    words w = {twi_random_take(r->state, (uint64_t)(rows * ((samples + 3) / 4 * 4) * 2) * TWI_RANDOM_BLOCKS), {0}, 4};
+    words w = {start, {0}, 4};
     for (int64_t row = 0; row < rows && samples; row++) {
         double highest = -INFINITY, total = 0;
         for (int64_t k = 0; k < classes; k++)
@@ -486,6 +492,18 @@ static tw_status run_multinomial(const twi_run *r)
     return TW_OK;
 }
 
+static tw_status run_multinomial(const twi_run *r)
+{
+    int64_t rows = r->input_operands[0].shape.dims[0], samples = r->output_operands[0].shape.dims[1];
+    uint64_t words = (uint64_t)(rows * ((samples + 3) / 4 * 4) * 2);
+    return draw_classes(r, twi_random_take(r->state, words * TWI_RANDOM_BLOCKS));
+}
+
+static tw_status run_stateless_multinomial(const twi_run *r)
+{
+    return draw_classes(r, seeded_by(&r->input_operands[2], r->inputs[2]));
+}
+
 const twi_kernel twi_cpu_random_kernels[] = {
     {"RandomUniform", "plain", 0, twi_random_prepare, run_uniform},
     {"RandomStandardNormal", "plain", 0, twi_random_prepare, run_normal},
@@ -508,5 +526,7 @@ const twi_kernel twi_cpu_random_kernels[] = {
      run_shuffle},
     {"Multinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16), prepare_multinomial,
      run_multinomial},
+    {"StatelessMultinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16),
+     prepare_stateless_multinomial, run_stateless_multinomial},
     {0},
 };
