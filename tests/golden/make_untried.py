@@ -173,6 +173,8 @@ for name, dtype, index, binary in (("float", tf.float32, tf.int32, False), ("dou
         counts([], []),
         (counts([1, -2], []), "must be non-negative"),
     )
+program("counts_of_a_matrix", lambda: [raw.Bincount(arr=holder(tf.int32, None, "x"), size=4, weights=holder(tf.float32, None, "w"))],
+        {"x": np.array([[1, 2], [2, 9]], np.int32), "w": f32([[1, 2], [3, 4]])})
 for i, axis in enumerate((1, -2, [0], [0, 1])):
     program("sparse_sum_%d" % i, lambda: [raw.SparseReduceSum(input_indices=[[0, 1], [1, 0], [1, 2]], input_shape=[2, 3],
                                                                  input_values=holder(tf.float32, [3], "v"),

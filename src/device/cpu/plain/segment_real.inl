@@ -66,7 +66,7 @@ static tw_status NAME(sparse_grad)(const twi_run *r)
 static tw_status NAME(bincount)(const twi_run *r)
 {
     const twi_operand *in = &r->input_operands[0], *out = &r->output_operands[0];
-    int64_t size = out->shape.dims[out->shape.rank - 1], row = in->shape.rank == 2 ? in->shape.dims[1] : in->elements;
+    int64_t size = out->shape.dims[out->shape.rank - 1], row = out->shape.rank == 2 ? in->shape.dims[1] : in->elements;
     const REAL *weights = r->input_operands[2].elements ? r->inputs[2] : NULL;
     REAL *bins = r->outputs[0];
     bool binary = r->state;
