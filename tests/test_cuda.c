@@ -1911,7 +1911,7 @@ static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_ten
 
 /* By one kernel of ours, and by cuDNN's and a launch. What goes forward, and the bias's gradient, are those of the
  * nodes apart to the bit; filters have gradients by whichever engine, which may round floats. */
-static void convolutions_of_ours_pool_and_normalize(void **state)
+static void first_layers_of_ours_pool_and_normalize(void **state)
 {
     (void)state;
     needs_card();
@@ -2433,7 +2433,7 @@ int main(int count, char **words)
         cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_in_bfloat16_round_once),
         cmocka_unit_test(normalized_convolutions_on_the_card_are_those_apart),
-        cmocka_unit_test(convolutions_of_ours_pool_and_normalize),
+        cmocka_unit_test(first_layers_of_ours_pool_and_normalize),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),

@@ -615,10 +615,10 @@ static void *join_in_thread(void *argument)
 
 static tw_status wait_for_joining(pthread_t thread, const joining *j, tw_error *error)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    struct timespec until; /* no clock that is set meanwhile */
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)j->deadline;
-    if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
         pthread_detach(thread);
         return twi_fail(error, TW_ABORTED,
                         "the tasks that " TWI_MPI_NAME " has started have not all joined within %g s", j->deadline);
