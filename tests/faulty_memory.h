@@ -22,8 +22,8 @@ enum { MOST_PLACES = 1 << 16 };
 
 static struct {
     atomic_long countdown; /* allocations until one fails; below 0: none does */
-    bool for_good;         /* so do those that follow */
-    bool by_place;         /* one fails that comes from a new place */
+    atomic_bool for_good;  /* so do those that follow */
+    atomic_bool by_place;  /* one fails that comes from a new place */
     atomic_bool failed;
     atomic_int live;
 } memory;

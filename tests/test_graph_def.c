@@ -132,7 +132,10 @@ static void devices_control_inputs_and_colocation_are_kept_and_prefixed(void **s
     assert_string_equal(tw_node_attr(reshape, "_class")->strings[0].data, "loc:@p/concat");
     assert_int_equal(tw_node_num_control_inputs(after), 1);
     assert_string_equal(tw_node_name(tw_node_control_input(after, 0)), "p/train");
+    assert_null(tw_node_control_input(after, 1));
     assert_int_equal(tw_node_input(tw_graph_find(g, "p/concat"), 0).index, 1); /* "split:1" */
+    assert_null(tw_node_input(reshape, tw_node_num_inputs(reshape)).node);
+    assert_null(tw_node_input(reshape, -1).node);
     tw_graph_destroy(g);
     free(golden.data);
 }

@@ -179,7 +179,14 @@ static void lists_name_files_and_labels(void **state)
     assert_int_equal(tw_dataset_labels(test)[0], 0);
     tw_dataset_destroy(train);
     tw_dataset_destroy(test);
-    assert_runs(0, "echo d.png,house >>list/train.csv");
+    assert_runs(0, "rm list/test.csv && for class in 1 1. 00 -2 0p -10 10; do echo c.png,$class; done >list/train.csv");
+    static const char *const order[] = {"-10", "-2", "1", "00", "10", "0p", "1."};
+    train = load("list", TW_SPLIT_TRAIN, 8, 3);
+    assert_int_equal(tw_dataset_classes(train), 7);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(tw_dataset_class_name(train, i), order[i]);
+    tw_dataset_destroy(train);
+    assert_runs(0, "printf 'file,label\\nc.png,house\\nc.png,tree\\n' >list/train.csv && echo d.png,house >>list/train.csv");
     assert_message(refusal("list"), "train.csv', line 4: there is no file '");
     assert_runs(0, "echo c.png >list/train.csv");
     assert_message(refusal("list"), "line 1: expected 'file,label', found no label");

@@ -114,10 +114,10 @@ TW_API const char *tw_node_name(const tw_node *node);
 TW_API const char *tw_node_op(const tw_node *node);
 TW_API const char *tw_node_device(const tw_node *node); /* as requested, canonical; "" if none */
 TW_API int tw_node_num_inputs(const tw_node *node);     /* data inputs */
-TW_API tw_output tw_node_input(const tw_node *node, int i);
+TW_API tw_output tw_node_input(const tw_node *node, int i); /* node NULL: there is no such input */
 TW_API int tw_node_num_outputs(const tw_node *node);
 TW_API int tw_node_num_control_inputs(const tw_node *node);
-TW_API tw_node *tw_node_control_input(const tw_node *node, int i);
+TW_API tw_node *tw_node_control_input(const tw_node *node, int i); /* NULL: there is none */
 TW_API const tw_attr *tw_node_attr(const tw_node *node, const char *name); /* borrowed; NULL if absent */
 TW_API tw_dtype tw_output_dtype(tw_output output);
 TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known while building */

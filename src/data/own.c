@@ -328,14 +328,22 @@ bool twi_own_is_there(const char *directory)
 
 static bool is_number(const char *name)
 {
+    name += *name == '-';
     return *name && !name[strspn(name, "0123456789")];
 }
 
+/* Numbers as numbers, before all other names: else "1" < "00" < "0p" < "1". */
 static int compare_names(const char *a, const char *b)
 {
-    if (is_number(a) && is_number(b) && strlen(a) != strlen(b))
-        return strlen(a) < strlen(b) ? -1 : 1;
-    return strcmp(a, b);
+    if (is_number(a) != is_number(b))
+        return is_number(a) ? -1 : 1;
+    if (!is_number(a))
+        return strcmp(a, b);
+    bool negative = *a == '-';
+    if (negative != (*b == '-'))
+        return negative ? -1 : 1;
+    int order = strlen(a) != strlen(b) ? (strlen(a) < strlen(b) ? -1 : 1) : strcmp(a, b);
+    return negative ? -order : order;
 }
 
 static int by_name(const void *a, const void *b)

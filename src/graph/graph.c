@@ -643,8 +643,7 @@ int tw_node_num_inputs(const tw_node *node)
 tw_output tw_node_input(const tw_node *node, int i)
 {
     TWI_NEED_OR(node, (tw_output){0});
-    TWI_NEED_OR(node, (tw_output){0});
-    return node->inputs[i];
+    return i >= 0 && i < node->num_inputs ? node->inputs[i] : (tw_output){0};
 }
 
 int tw_node_num_outputs(const tw_node *node)
@@ -692,7 +691,7 @@ int tw_node_num_control_inputs(const tw_node *node)
 tw_node *tw_node_control_input(const tw_node *node, int i)
 {
     TWI_NEED_OR(node, NULL);
-    return node->control_inputs[i];
+    return i >= 0 && i < node->num_control_inputs ? node->control_inputs[i] : NULL;
 }
 
 const tw_attr *tw_node_attr(const tw_node *node, const char *name)
