@@ -1,7 +1,7 @@
 /* clock.c - see clock.h. */
 #include "base/clock.h"
 
-#include <time.h>
+#include <math.h>
 
 int64_t twi_monotonic_ns(void)
 {
@@ -15,6 +15,18 @@ int64_t twi_coarse_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct timespec twi_time_in(double seconds)
+{
+    struct timespec at;
+    double whole = floor(seconds < 0 ? 0 : seconds < 1e9 ? seconds : 1e9);
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)whole;
+    at.tv_nsec += (long)((seconds > whole && seconds < 1e9 ? seconds - whole : 0) * 1e9);
+    at.tv_sec += at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    return at;
 }
 
 double twi_wall_seconds(void)

@@ -30,16 +30,6 @@ static void sleep_ns(long ns)
     nanosleep(&(struct timespec){0, ns}, NULL);
 }
 
-/* So much later than now. */
-static struct timespec time_in(int64_t ns)
-{
-    enum { SECOND = 1000000000 };
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    ns += t.tv_nsec;
-    return (struct timespec){t.tv_sec + ns / SECOND, ns % SECOND};
-}
-
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 /* The first reason is kept; the beating thread tells the others. */
@@ -181,7 +171,7 @@ static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), c
             twi_exchange_pause(x, begin, progress);
         return;
     }
-    struct timespec until = time_in(100000000);
+    struct timespec until = twi_time_in(0.1);
     pthread_mutex_lock(&x->lock);
     if (!there(c) && !atomic_load(&x->failed))
         pthread_cond_timedwait(&x->changed, &x->lock, &until);
@@ -644,7 +634,7 @@ static void tell_all(twi_exchange *x)
 /* Until all ends, and so long at most: each turn costs those that compute some 30 us of their core. */
 static void rest_until_the_end(twi_exchange *x, double seconds)
 {
-    struct timespec until = time_in((int64_t)(seconds * 1e9));
+    struct timespec until = twi_time_in(seconds);
     pthread_mutex_lock(&x->lock);
     if (!atomic_load(&x->failed) && !atomic_load(&x->closing))
         pthread_cond_timedwait(&x->ends, &x->lock, &until);

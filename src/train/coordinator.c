@@ -1,12 +1,11 @@
 /* coordinator.c - threads that end together. */
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/thread.h"
 
 #include <errno.h>
-#include <math.h>
-#include <time.h>
 #include <tower/queue.h>
 
 typedef struct member {
@@ -126,22 +125,10 @@ bool tw_coordinator_should_stop(tw_coordinator *c)
     return stop;
 }
 
-static struct timespec in_seconds(double seconds)
-{
-    struct timespec at;
-    double whole = floor(seconds < 0 ? 0 : seconds < 1e9 ? seconds : 1e9);
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += (time_t)whole;
-    at.tv_nsec += (long)((seconds > whole && seconds < 1e9 ? seconds - whole : 0) * 1e9);
-    at.tv_sec += at.tv_nsec / 1000000000;
-    at.tv_nsec %= 1000000000;
-    return at;
-}
-
 bool tw_coordinator_wait_for_stop(tw_coordinator *c, double seconds)
 {
     TWI_NEED_OR(c, false);
-    struct timespec until = in_seconds(seconds);
+    struct timespec until = twi_time_in(seconds);
     pthread_mutex_lock(&c->lock);
     while (!c->stop && pthread_cond_timedwait(&c->changed, &c->lock, &until) != ETIMEDOUT)
         ;
@@ -171,7 +158,7 @@ tw_status tw_coordinator_join(tw_coordinator *c, double grace_seconds, tw_error 
     pthread_mutex_lock(&c->lock);
     while (!c->stop)
         pthread_cond_wait(&c->changed, &c->lock);
-    struct timespec until = in_seconds(grace_seconds);
+    struct timespec until = twi_time_in(grace_seconds);
     while (c->live && pthread_cond_timedwait(&c->changed, &c->lock, &until) != ETIMEDOUT)
         ;
     for (int i = 0; i < c->members.count; i++) {
