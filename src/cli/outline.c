@@ -54,18 +54,24 @@ static int compare_depths(const void *a, const void *b)
     return order ? order : tw_node_number(left->node) - tw_node_number(right->node);
 }
 
-/* Whether a scope or the node itself is called so: "gradients", or as the n-th of that name "gradients_n". */
-static bool is_within(const char *name, const char *word)
+/* Whether the path begins with a part that is called so: "gradients", or as the n-th of that name "gradients_n". */
+static bool begins_with(const char *path, const char *word)
 {
     size_t length = strlen(word);
-    bool within = false;
-    for (const char *part = name; part && !within; part = strchr(part, '/')) {
-        part += *part == '/';
-        const char *rest = part + length;
-        within = strncmp(part, word, length) == 0 && (!*rest || *rest == '/');
-        if (strncmp(part, word, length) == 0 && *rest == '_')
-            within = rest[1 + strspn(rest + 1, "0123456789")] == '/' || !rest[1 + strspn(rest + 1, "0123456789")];
-    }
+    if (strncmp(path, word, length) != 0)
+        return false;
+    const char *rest = path + length;
+    if (*rest == '_')
+        rest += 1 + strspn(rest + 1, "0123456789");
+    return !*rest || *rest == '/';
+}
+
+/* Whether a scope or the node itself is called so. */
+static bool is_within(const char *name, const char *word)
+{
+    bool within = begins_with(name, word);
+    for (const char *slash = strchr(name, '/'); slash && !within; slash = strchr(slash + 1, '/'))
+        within = begins_with(slash + 1, word);
     return within;
 }
 
