@@ -1738,6 +1738,14 @@ static const struct {
                                 {2, 4, 4, 64, 64, 3, true}, {5, 3, 3, 16, 32, 2, true},   {1, 1, 1, 16, 16, 1, true},
                                 {3, 100, 128, 16, 16, 1, true}}; /* the last one has more tiles than blocks */
 
+static void fill_filter(tw_session *session, tw_variable *filter, tw_shape shape)
+{
+    tw_error error = {0};
+    tw_tensor *weights = filled(TW_FLOAT32, shape, 2);
+    assert_ok(tw_session_set_variable(session, filter, weights, &error));
+    tw_tensor_release(weights);
+}
+
 /* What a ReLU gives of a normalized convolution, with a side or without, its moments, and of small ones the gradients
  * of a weighted sum. Filters that are variables are transposed on their way. With `apart` the scale waits for the
  * convolution, so that the two cannot be joined. */
@@ -1784,11 +1792,8 @@ static int run_normed(tw_dtype T, int number, bool side, bool variable, bool apa
     }
     assert_string_equal(tw_graph_message(g), "");
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
-    if (variable) {
-        tw_tensor *weights = filled(TW_FLOAT32, shapes[1], 2);
-        assert_ok(tw_session_set_variable(session, kept, weights, &error));
-        tw_tensor_release(weights);
-    }
+    if (variable)
+        fill_filter(session, kept, shapes[1]);
     memset(values, 0, sizeof *values * NORMED_VALUES);
     assert_ok(tw_session_run(session, feeds, inputs, fetches, count, values, &error));
     *joined = plans_have(session, variable ? "_TransposedFilterConv2DBatchNormRelu" : "_Conv2DBatchNormRelu");
@@ -1894,11 +1899,8 @@ static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_ten
         feeds[i] = (tw_feed){in[i], filled(T, tw_output_shape(in[i]), (unsigned)i + 1)};
     assert_string_equal(tw_graph_message(g), "");
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
-    if (variable) {
-        tw_tensor *weights = filled(TW_FLOAT32, shapes[1], 2);
-        assert_ok(tw_session_set_variable(session, kept, weights, &error));
-        tw_tensor_release(weights);
-    }
+    if (variable)
+        fill_filter(session, kept, shapes[1]);
     memset(values, 0, sizeof *values * (POOLED_VALUES + 1));
     assert_ok(tw_session_run(session, feeds, POOLED_INPUTS, fetches, POOLED_VALUES + apart, values, &error));
     *joined = plans_have(session, variable ? "_TransposedFilterConv2DMaxPoolLRN" : "_Conv2DMaxPoolLRN");

@@ -547,23 +547,15 @@ static tw_status accepts_forward(const twi_prepare *p)
     return accepts(p, TWI_CONV_FORWARD);
 }
 
-static tw_status accepts_normalized(const twi_prepare *p)
+/* With what stands behind. */
+static tw_status accepts_joined(const twi_prepare *p)
 {
     convolution c = {0};
     bool empty;
     tw_status status = lay(p, TWI_CONV_FORWARD, &c, &empty);
-    if (status == TW_OK && (empty || !c.fits_own))
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "no kernel of ours for this leaves moments");
-    return status == TW_OK ? accepts_forward(p) : status;
-}
-
-static tw_status accepts_pooled(const twi_prepare *p)
-{
-    convolution c = {0};
-    bool empty;
-    tw_status status = lay(p, TWI_CONV_FORWARD, &c, &empty);
-    if (status == TW_OK && (empty || !c.fits_pooled))
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "no kernel of ours for this pools and normalizes");
+    if (status == TW_OK && (empty || !(c.pooled ? c.fits_pooled : c.fits_own)))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "no kernel of ours for this %s",
+                        c.pooled ? "pools and normalizes" : "leaves moments");
     return status == TW_OK ? accepts_forward(p) : status;
 }
 
@@ -799,12 +791,12 @@ const twi_kernel twi_cuda_conv_kernels[] = {
     {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_FusedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_TransposedFilterConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
-    {"_Conv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release, .accepts = accepts_normalized},
+    {"_Conv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release, .accepts = accepts_joined},
     {"_TransposedFilterConv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release,
-     .accepts = accepts_normalized},
-    {"_Conv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release, .accepts = accepts_pooled},
+     .accepts = accepts_joined},
+    {"_Conv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release, .accepts = accepts_joined},
     {"_TransposedFilterConv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release,
-     .accepts = accepts_pooled},
+     .accepts = accepts_joined},
     {"_TransposedFilterConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
      .accepts = accepts_backprop_input},
     {"_TransposedFilterConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
