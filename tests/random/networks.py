@@ -497,7 +497,7 @@ class Case:
             sums = [tf.reduce_mean(tf.tanh(x)) if net.happens(0.5) else
                     tf.reduce_mean(x * tf.constant(net.numbers(x.shape), net.dtype)) for x in ends]
             loss = tf.add_n(sums, name="loss")
-            self.init = v1.global_variables_initializer().name
+            self.first_init = self.init = v1.global_variables_initializer().name
             self.loss = v1.graph_util.extract_sub_graph(self.graph.as_graph_def(), [loss.op.name, self.init])
             places = [(p.name, g) for p, g in zip(net.feeds, tf.gradients(loss, list(net.feeds)) if net.feeds else [])
                       if g is not None]
@@ -541,7 +541,7 @@ class Case:
         with tower.graph(self.loss.SerializeToString()) as graph:
             gradients = graph.gradients(["loss:0"], [], self.places)
             session = graph.session(soft=True)
-            session.run([n.name for n in self.loss.node if n.name == "init"], {})
+            session.run([self.first_init], {})
             there = {n.name for n in self.loss.node}
             return session.run(gradients, {name: value for name, value in self.feeds.items() if name[:-2] in there})
 
