@@ -153,6 +153,10 @@ static tw_status conditions_of(twi_copying *c, tw_output output, twi_guard **con
         *conditions = is_dead(c, output) ? &twi_never : NULL;
         return TW_OK;
     }
+    if (twi_copy_is_outside(c, output.node)) { /* there is a round, so the side was taken that it is in */
+        *conditions = NULL;
+        return TW_OK;
+    }
     if (twi_copy_is_fed(c, output) || (output.index < 0 && twi_copy_is_wholly_fed(c, output.node)))
         return conditions_of_fed(c, output, conditions);
     *conditions = c->conditions[output.node->id];

@@ -179,3 +179,15 @@ for i, axis in enumerate((1, -2, [0], [0, 1])):
     program("sparse_sum_%d" % i, lambda: [raw.SparseReduceSum(input_indices=[[0, 1], [1, 0], [1, 2]], input_shape=[2, 3],
                                                                  input_values=holder(tf.float32, [3], "v"),
                                                                  reduction_axes=axis)], {"v": eighths(3)})
+
+# ---- a loop in a branch, and its gradient: the stacks' handles come to it through the branch's Switch ----
+
+
+def branch_with_a_loop():
+    x, v = holder(tf.float32, [None], "x"), tf.get_variable("v", initializer=[0.5, -1.5, 2.0])
+    y = tf.cond(x[0] > 0, lambda: x * v,
+                lambda: tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.tanh(a * v)), [0, x])[1])
+    return [y] + tf.gradients(tf.reduce_sum(y), v)
+
+
+program("loop_in_a_branch", branch_with_a_loop, {"x": f32([-1, 0.5, 2])}, {"x": f32([1, 0.5, 2])}, init=True)
