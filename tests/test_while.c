@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "faulty_memory.h"
+#include "planned_nodes.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -77,6 +78,32 @@ static void rounds_of_a_loop_take_no_memory(void **state)
     tw_session_destroy(s);
     tw_graph_destroy(g);
     tw_set_allocator(NULL, NULL);
+}
+
+/* TensorFlow's gradients keep the shapes of each round on stacks; a loop that takes them off has shapes that are
+ * known. */
+static void gradients_of_loops_of_any_shape_are_planned_with_the_rest(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *s;
+    float numbers[6] = {1, 2, 3, 4, 5, 6};
+    int32_t rounds = 3;
+    tw_tensor *n = tw_tensor_from(TW_INT32, TW_SCALAR, &rounds), *result = NULL;
+    tw_tensor *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 3), numbers);
+    tw_tensor *b = tw_tensor_from(TW_FLOAT32, TW_SHAPE(3), numbers);
+    tw_graph *g = read_graph("gradients_of_loops_of_any_shape");
+    tw_feed feeds[] = {{output_of(g, "n"), n}, {output_of(g, "x"), x}, {output_of(g, "b"), b}};
+    tw_output fetch = output_of(g, "gradients/AddN_2");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_session_run(s, feeds, 3, &fetch, 1, &result, &error));
+    assert_int_equal(planned_plans(s), 1);
+    tw_tensor_release(n);
+    tw_tensor_release(x);
+    tw_tensor_release(b);
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
 }
 
 static void *cancel_soon(void *session)
@@ -175,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_a_loop_take_no_memory),
+        cmocka_unit_test(gradients_of_loops_of_any_shape_are_planned_with_the_rest),
         cmocka_unit_test(a_loop_without_an_end_is_ended_by_cancelling),
         cmocka_unit_test(a_loop_goes_out_as_it_came_in),
         cmocka_unit_test(loops_fail_cleanly_when_memory_runs_out),

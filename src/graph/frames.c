@@ -16,6 +16,7 @@ void twi_frames_free(twi_frames *frames)
     twi_free(frames->unchanging);
     twi_free(frames->gated);
     twi_free(frames->sides);
+    twi_free(frames->puts);
 }
 
 bool twi_frame_is_within(const twi_frames *frames, int inner, int frame)
@@ -160,6 +161,13 @@ static bool place(twi_frames *frames, const tw_node *node)
     return frame < 0 || twi_push(&frames->items.items[frame].nodes, node);
 }
 
+const tw_node *twi_made_by(const tw_node *handle)
+{
+    while (handle->op->makes == TWI_MAKES_NOTHING && handle->num_inputs)
+        handle = handle->inputs[0].node;
+    return handle;
+}
+
 tw_status twi_frames_find(const tw_graph *graph, twi_frames *frames, tw_error *error)
 {
     bool fits = twi_push(&frames->items, ((twi_frame){.name = "", .parent = -1}));
@@ -167,8 +175,13 @@ tw_status twi_frames_find(const tw_graph *graph, twi_frames *frames, tw_error *e
     frames->unchanging = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->unchanging);
     frames->gated = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->gated);
     frames->sides = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->sides);
-    fits = fits && frames->of && frames->unchanging && frames->gated && frames->sides;
-    for (int id = 0; id < graph->nodes.count && fits; id++)
-        fits = place(frames, graph->nodes.items[id]);
+    frames->puts = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->puts);
+    fits = fits && frames->of && frames->unchanging && frames->gated && frames->sides && frames->puts;
+    for (int id = 0; id < graph->nodes.count && fits; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        fits = place(frames, node);
+        if (twi_op_is(node->op, TWI_PUTS))
+            frames->puts[twi_made_by(node->inputs[0].node)->id]++;
+    }
     return fits ? TW_OK : twi_fail_memory(error, "looking at loops");
 }

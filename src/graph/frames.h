@@ -25,11 +25,15 @@ typedef struct twi_frames {
     bool *unchanging; /* [nodes] depends on nothing that changes from round to round, and may be computed
                          before the loop; */
     bool *gated;      /* [nodes] who takes something of such a node runs only where there is a round */
+    int *puts;        /* [nodes] of what makes a stack or an array: how many nodes put something into it */
     uint8_t *sides;   /* [nodes] the sides of its loop's LoopCond that it waits for: a bit 1 << value each */
 } twi_frames;
 
 tw_status twi_frames_find(const tw_graph *graph, twi_frames *frames, tw_error *error);
 void twi_frames_free(twi_frames *frames);
+
+/* The node that has made what a handle, given by this one, is of. */
+const tw_node *twi_made_by(const tw_node *handle);
 
 /* Whether nothing ever comes of an Exit: what it takes waits for a round and for there to be none. So it is with what
  * TensorFlow's gradients make of loops under control inputs from outside. */

@@ -348,6 +348,10 @@ void twi_plan_destroy(twi_plan *plan)
     for (int i = 0; i < plan->loops.count; i++)
         twi_loop_destroy(plan->loops.items[i]);
     twi_array_free(&plan->loops);
+    twi_array_free(&plan->pointers);
+    for (int i = 0; i < plan->series.values.count; i++)
+        tw_tensor_release(plan->series.values.items[i]);
+    twi_array_free(&plan->series.values);
     twi_map_free(&plan->series.by_name);
     twi_arena_free(&plan->series.arena);
     for (int d = 0; plan->trace && d < plan->num_lists; d++)

@@ -56,12 +56,15 @@ typedef struct twi_series_facts {
     struct twi_series_facts *base; /* of which it is the gradient; NULL: of none */
     tw_shape shape;              /* of an element */
     bool has_shape, varies;      /* it is known; it differs from element to element */
+    bool filled;                 /* somebody puts something into it, */
+    tw_tensor *value;            /* which is always this, the table's; NULL: it differs, or nobody knows */
     int64_t size;                /* -1: not known */
 } twi_series_facts;
 
 typedef struct twi_series_table {
     twi_map by_name;
     twi_arena arena;
+    TWI_ARRAY(tw_tensor *) values; /* of elements that are always the same */
     int number;                  /* of the plan that has them; 0: it has none yet */
 } twi_series_table;
 

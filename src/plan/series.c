@@ -4,6 +4,8 @@
  * A run has them to itself: their resources are named by the plan. Plans of loops share those of the run's. */
 #include "plan/specialize.h"
 
+#include "tensor/variant.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -15,9 +17,14 @@ static twi_series_facts *facts_of(twi_value handle)
     return handle.node->series;
 }
 
+static twi_series_table *table_of(const twi_copying *c)
+{
+    return c->p->request->series ? c->p->request->series : &c->p->plan->series;
+}
+
 static tw_status find_facts(twi_copying *c, const char *name, twi_series_facts **facts)
 {
-    twi_series_table *table = c->p->request->series ? c->p->request->series : &c->p->plan->series;
+    twi_series_table *table = table_of(c);
     static atomic_int plans;
     if (!table->number)
         table->number = 1 + atomic_fetch_add(&plans, 1);
@@ -55,19 +62,34 @@ static tw_status make(twi_copying *c, const tw_node *node, const twi_value *inpu
     return status;
 }
 
-/* The user's node that has made what the handle is of. */
-static const tw_node *maker_of(const tw_node *handle)
-{
-    while (handle->op->makes == TWI_MAKES_NOTHING && handle->num_inputs)
-        handle = handle->inputs[0].node;
-    return handle;
-}
-
 static twi_series_facts *root(twi_series_facts *facts)
 {
     while (facts && facts->base)
         facts = facts->base;
     return facts;
+}
+
+static bool is_same(const tw_tensor *a, const tw_tensor *b)
+{
+    return b && a->dtype == b->dtype && tw_shape_equal(a->shape, b->shape) &&
+           memcmp(a->data, b->data, tw_tensor_bytes(a)) == 0;
+}
+
+/* Whether all elements are alike is known of a stack that one node pushes to: so what a gradient's loop pops of shapes,
+ * which are constants where the loop is planned for them, are constants there, too. */
+static tw_status learn_value(twi_copying *c, const tw_node *node, const twi_node *made, twi_series_facts *facts)
+{
+    tw_tensor *value = made->num_inputs == 2 ? twi_constant(twi_in(made, 1)) : NULL;
+    bool alone = c->frames && c->frames->puts[twi_made_by(node->inputs[0].node)->id] == 1;
+    bool first = !facts->filled && value && alone && !twi_owns_memory(value->dtype);
+    if (first && !twi_push(&table_of(c)->values, value))
+        return twi_fail_memory(c->p->error, "planning a loop");
+    if (first)
+        facts->value = tw_tensor_retain(value);
+    else if (facts->value && !is_same(facts->value, value))
+        facts->value = NULL;
+    facts->filled = true;
+    return TW_OK;
 }
 
 static void put(const twi_node *made, twi_series_facts *facts)
@@ -84,6 +106,13 @@ static void put(const twi_node *made, twi_series_facts *facts)
     facts->varies = facts->varies || (facts->has_shape && !tw_shape_equal(facts->shape, shape));
     facts->shape = shape;
     facts->has_shape = true;
+}
+
+/* What a loop takes off a stack of what is always the same need not be taken. */
+static tw_status take_known(twi_copying *c, const twi_node *made, const twi_series_facts *facts, twi_value *folded)
+{
+    *folded = twi_out(twi_node_constant(c->region, made, "/known", facts->value), 0);
+    return twi_region_check(c->region, c->p->error);
 }
 
 static void take(twi_node *made, const twi_series_facts *facts)
@@ -126,11 +155,14 @@ tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, c
         return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has made what it works on", node->op->name,
                         node->name);
     if (twi_op_is(node->op, TWI_PUTS)) {
+        tw_status status = learn_value(c, node, made, facts);
         put(made, facts);
-        return TW_OK;
+        return status;
     }
     if (twi_op_is(node->op, TWI_COUNTS))
         return count(c, made, facts, folded);
+    if (facts->value && !facts->varies && c->p->request->frame && made->num_inputs == 1)
+        return take_known(c, made, facts, folded);
     take(made, facts);
     return TW_OK;
 }
@@ -138,7 +170,7 @@ tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, c
 /* What a stack or an array is called among those of the run; NULL: memory has run out. */
 static const char *name_of(twi_copying *c, const tw_node *maker)
 {
-    const tw_node *base = maker->op->roles ? maker_of(maker->inputs[0].node) : NULL;
+    const tw_node *base = maker->op->roles ? twi_made_by(maker->inputs[0].node) : NULL;
     const char *name = base ? name_of(c, base) : NULL;
     if (!base)
         return maker->name;
@@ -148,7 +180,7 @@ static const char *name_of(twi_copying *c, const tw_node *maker)
 
 tw_status twi_series_vary(twi_copying *c, const tw_node *put)
 {
-    const tw_node *maker = maker_of(put->inputs[0].node);
+    const tw_node *maker = twi_made_by(put->inputs[0].node);
     const char *name = maker->op->makes == TWI_MAKES_SERIES ? name_of(c, maker) : "";
     twi_series_facts *facts = NULL;
     tw_status status = name ? TW_OK : twi_fail_memory(c->p->error, "planning a loop");

@@ -617,6 +617,50 @@ def gradients_of_loops():
 
 
 @case()
+def gradients_of_loops_of_any_shape():
+    """TensorFlow keeps the shapes of each round for the gradients, where they are not known."""
+    n = tf.placeholder(tf.int32, [], name="n")
+    x, b = tf.placeholder(tf.float32, [None, None], name="x"), tf.placeholder(tf.float32, [None], name="b")
+    w = tf.constant(numbers((3, 3), 2))
+    y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, w) + b) * x), [0, x])[1]
+    z = tf.while_loop(lambda i, z: i < n, lambda i, z: (i + 1, tf.sin(z * b) + tf.reduce_mean(x * z)), [0, x])[1]
+    g = tf.gradients(tf.reduce_sum(y * y) + tf.reduce_sum(z), [x, b])
+    program = Program()
+    for rounds, rows in ((3, 2), (4, 5), (0, 2), (2, 2)):
+        program.run([y, z] + g, {n: rounds, x: numbers((rows, 3)), b: numbers(3, 3)})
+
+
+@case()
+def stacks_of_constants():
+    """What is always pushed is known, but of what two nodes push."""
+    n = tf.placeholder(tf.int32, [], name="n")
+    one, two = tf.constant(1.0), tf.constant(2.0)
+    stacks = [tf.raw_ops.StackV2(max_size=-1, elem_type=tf.float32, stack_name=name) for name in ("always", "once")]
+    with tf.control_dependencies([tf.raw_ops.StackPushV2(handle=stacks[1], elem=one)]):
+        begin = tf.identity(n) * 0
+
+    def pop(stack):
+        return tf.reshape(tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32), [])
+
+    def fill(i, s):
+        first = tf.raw_ops.StackPushV2(handle=stacks[0], elem=two)
+        popped = pop(stacks[1])
+        with tf.control_dependencies([popped]):
+            second = tf.raw_ops.StackPushV2(handle=stacks[1], elem=two)
+        with tf.control_dependencies([first, second]):
+            return i + 1, s + popped
+
+    i, s = tf.while_loop(lambda i, s: i < n, fill, [begin, 0.0], parallel_iterations=1)
+    with tf.control_dependencies([s]):
+        again = tf.identity(i) * 0
+    t = tf.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t * 3 + pop(stacks[0])), [again, 0.0],
+                      parallel_iterations=1)[1]
+    program = Program()
+    for rounds in (3, 1, 5):
+        program.run([s, t], {n: rounds})
+
+
+@case()
 def gradients_of_loops_in_loops():
     x = tf.placeholder(tf.float32, [3], name="x")
 
