@@ -94,6 +94,7 @@ typedef struct twi_prepare {
                                     and both have the same size); false by default */
     const void *touches;         /* what run() changes besides its operands and the workspace, by any address of it: two
                                     that touch the same are never done side by side; NULL: nothing */
+    bool own_team;               /* run() works on threads of a library's own, of which a device has enough once */
     bool varies;                 /* run() looks at something of the host that changes from run to run (where a random
                                     stream stands), so that it cannot be recorded and replayed */
 } twi_prepare;

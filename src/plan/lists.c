@@ -122,6 +122,7 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
         .error = &p->plan->lists[node->device].error,
     };
     step->loop = node->loop;
+    step->beside = task->seat == 0 ? task->seats : 0;
     if (node->guard)
         step->condition = twi_arena_alloc(arena, sizeof *step->condition);
     bool fits = step->run.inputs && step->run.outputs && (!node->guard || step->condition);

@@ -10,6 +10,8 @@
  * A step that is skipped leaves its buffers as they are. That harms nobody: whoever looks at them is skipped too, or is the
  * next of a chain of choices; guards are looked at from everywhere, and live to the end.
  *
+ * Loops that run side by side (beside.c) use what they use as long as any of them runs.
+ *
  * Where a device records, steps run side by side unless they touch the same memory. So there memory is not given away
  * again at once, and kernels that follow each other have workspaces of their own. */
 #include "plan/stages.h"
@@ -64,7 +66,7 @@ static tw_status find_lives(twi_planning *p, lives *l)
         if (!l->last[id])
             return twi_fail_memory(p->error, "planning memory");
         for (int i = 0; i < node->num_results; i++)
-            l->last[id][i] = reuse ? node->task->position : INT_MAX;
+            l->last[id][i] = reuse ? node->task->last : INT_MAX;
     }
     for (int i = 0; i < region->end->num_inputs; i++)
         if (region->end->inputs[i].index >= 0)
@@ -77,7 +79,7 @@ static tw_status find_lives(twi_planning *p, lives *l)
         for (int i = 0; i < node->num_inputs; i++) {
             twi_value input = twi_in(node, i);
             int *last = &l->last[input.node->id][input.index];
-            extend(last, input.node->device == node->device ? node->task->position : INT_MAX);
+            extend(last, input.node->device == node->device ? node->task->last : INT_MAX);
             if (i == 0 && twi_task_shares(node->task))
                 extend(last, l->last[id][0]);
         }
@@ -118,7 +120,7 @@ static twi_buffer *new_buffer(twi_planning *p, const twi_node *node, int i, int 
     if (!b)
         return NULL;
     *b = (twi_buffer){
-        .device = node->device, .maker = node, .bytes = operand->bytes, .first = node->task->position, .last = last};
+        .device = node->device, .maker = node, .bytes = operand->bytes, .first = node->task->first, .last = last};
     if (operand->dtype == TW_RESOURCE) {
         b->place = TWI_IN_VARIABLE;
         b->variable = operand->resource;
@@ -254,7 +256,8 @@ static bool take_slot(layout *l, slots *s, twi_buffer *b)
     }
     b->offset = l->bytes;
     l->bytes += room;
-    return twi_reserve(&s->empty[size], ++s->made[size]); /* so that it can be given back */
+    s->made[size]++;
+    return twi_reserve(&s->empty[size], s->made[size]); /* so that it can be given back */
 }
 
 static void give_slot(slots *s, const twi_buffer *b)
@@ -338,7 +341,7 @@ static tw_status lay_out(twi_planning *p, twi_buffer **all, int count, layout *l
 }
 
 /* One workspace a device, as large as the hungriest kernel wants: kernels of a device run one after another. Where they
- * do not there are some, taken in turn. */
+ * do not there are some, taken in turn, and loops that run side by side have one each. */
 static void add_workspaces(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
@@ -348,7 +351,8 @@ static void add_workspaces(twi_planning *p)
         size_t bytes = align(node->task->workspace_bytes);
         if (!bytes)
             continue;
-        node->task->workspace = p->groups[node->device] < 0 ? 0 : list->num_workspaces++ % TWI_WORKSPACES;
+        node->task->workspace =
+            p->groups[node->device] < 0 ? node->task->seat : list->num_workspaces++ % TWI_WORKSPACES;
         size_t *most = &list->workspaces[node->task->workspace];
         *most = bytes > *most ? bytes : *most;
     }

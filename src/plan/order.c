@@ -205,9 +205,14 @@ tw_status twi_order(twi_planning *p)
         TWI_TRY(twi_overlap(p));
     if (any_records(p))
         TWI_TRY(sort_by_phase(p));
+    else if (!any_meets(region))
+        TWI_TRY(twi_put_beside(p));
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];
-        node->task->position = positions[node->device]++;
+        twi_task *task = node->task;
+        task->position = positions[node->device]++;
+        task->first = task->position - task->seat;
+        task->last = task->first + (task->seats ? task->seats - 1 : 0);
     }
 done:
     twi_array_free(&w.lookers);

@@ -149,6 +149,7 @@ typedef struct twi_step {
     size_t bytes;                /* of a copy */
     twi_condition *condition;    /* NULL: it is always done */
     twi_loop *loop;              /* of a loop */
+    int beside;                  /* so many steps from this one on are loops that may run side by side; 0: none */
     const twi_step_id *waits;    /* steps of other devices that it begins after */
     int num_waits;
     int num_sent;                /* the last of these: copies to devices of other tasks of what this one's task has. They

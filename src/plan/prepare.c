@@ -265,6 +265,7 @@ static void borrow(twi_task *task, const twi_task *from)
     task->touches = from->touches;
     task->workspace_bytes = from->workspace_bytes;
     memcpy(task->can_overwrite, from->can_overwrite, sizeof task->can_overwrite);
+    task->own_team = from->own_team;
     task->varies = from->varies;
     task->borrows = true;
 }
@@ -292,6 +293,7 @@ static tw_status ask_device(twi_planning *p, twi_task *task)
     task->touches = prepare.touches;
     task->workspace_bytes = prepare.workspace;
     memcpy(task->can_overwrite, prepare.can_overwrite, sizeof task->can_overwrite);
+    task->own_team = prepare.own_team;
     task->varies = prepare.varies;
     return status;
 }

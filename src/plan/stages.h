@@ -31,13 +31,15 @@ typedef struct twi_task {
     const twi_kernel *kernel;    /* NULL: a copy, a feed, a constant, or nothing at all */
     const twi_operand *operands; /* inputs, then outputs; those of tasks that are alike may be the same */
     twi_buffer **outputs;        /* [num_outputs]; shared when two outputs share memory */
-    void *state;                 /* this and the next four: what the kernel's prepare() has said */
+    void *state;                 /* this and the next five: what the kernel's prepare() has said */
     const void *touches;
     size_t workspace_bytes;
-    bool can_overwrite[4], varies;
+    bool can_overwrite[4], own_team, varies;
     bool borrows;                /* the kernel's state is another task's, which is alike */
     int workspace;               /* number of the one that it gets */
-    int position;                /* in its device's list */
+    int position;                /* in its device's list, */
+    int first, last;             /* and between which it may run: its own, but of loops that run side by side */
+    int seat, seats;             /* among these: which one, of how many (beside.c), neighbours; 0 of 0: it runs alone */
     int phase;                   /* see order.c; 0 where no device records */
 } twi_task;
 
@@ -83,6 +85,8 @@ tw_status twi_order(twi_planning *p);
 /* Of twi_order(): lets reductions between devices be done beside the towers' other work. */
 tw_status twi_overlap(twi_planning *p);
 /* Makes buffers by lifetime and gives them offsets. Needs positions. */
+/* Of twi_order(): makes neighbours of loops that the threads of one device may run side by side. */
+tw_status twi_put_beside(twi_planning *p);
 tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
 tw_status twi_make_lists(twi_planning *p);

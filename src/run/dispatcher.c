@@ -245,6 +245,19 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
     return traced ? run_traced(plan, id) : twi_run_step(step);
 }
 
+/* Loops that need nothing of each other: none waits for what waits for another. */
+static tw_status run_beside(const dispatcher *d, const twi_step *steps, const twi_step **failed)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < steps->beside; i++)
+        for (int k = 0; k < steps[i].num_waits && status == TW_OK; k++)
+            status = meet(d, &steps[i].waits[k], steps->run.error);
+    *failed = steps;
+    if (status != TW_OK || atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return status;
+    return twi_loops_run_beside(steps, failed);
+}
+
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 /* The segment that is all of a list; NULL: none is. */
@@ -264,6 +277,12 @@ static int walker_of(const twi_plan *plan, int list)
     return s ? twi_leader(s) : list;
 }
 
+/* Step by step, so one after the other. */
+static bool is_looked_at(const twi_plan *plan)
+{
+    return plan->checked || (plan->trace && plan->trace->on);
+}
+
 /* False if the run is to end early. Progress that nobody waits for is not reported. */
 static bool walk_list(dispatcher *d, const twi_list *list)
 {
@@ -271,13 +290,16 @@ static bool walk_list(dispatcher *d, const twi_list *list)
         const twi_step *step = &list->steps[i];
         twi_crash_be_at(d->place, step->kernel ? step->kernel->op : step->source ? "a copy" : "a loop", step->run.node);
         const twi_part *part = replayed_part(d->all->plan, list, i);
-        next = part ? part->end : i + 1;
-        tw_status status = part ? replay(d, part, step->run.error) : run_alone(d, step, i);
+        bool beside = step->beside && !is_looked_at(d->all->plan);
+        next = part ? part->end : i + (beside ? step->beside : 1);
+        tw_status status = part     ? replay(d, part, step->run.error)
+                           : beside ? run_beside(d, step, &step)
+                                    : run_alone(d, step, i);
         if (status != TW_OK)
             fail_run(d, status, step);
         if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
             return false;
-        if (list->steps[next - 1].awaited || next == list->count)
+        if (beside || list->steps[next - 1].awaited || next == list->count)
             raise_to(d->progress, at_round(d, d->index, next));
     }
     return true;

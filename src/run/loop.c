@@ -142,10 +142,12 @@ static tw_status tell(const twi_step *step, const twi_step *inner, tw_status sta
 static tw_status walk(const twi_step *step)
 {
     const twi_loop *loop = step->loop;
-    for (int i = 0; i < loop->num_steps; i++) {
-        tw_status status = twi_run_step(loop->steps[i]);
+    for (int i = 0, next; i < loop->num_steps; i = next) {
+        const twi_step *inner = loop->steps[i];
+        next = i + (inner->beside ? inner->beside : 1);
+        tw_status status = inner->beside ? twi_loops_run_beside(inner, &inner) : twi_run_step(inner);
         if (status != TW_OK)
-            return tell(step, loop->steps[i], status);
+            return tell(step, inner, status);
     }
     return TW_OK;
 }
@@ -194,4 +196,26 @@ tw_status twi_loop_run(const twi_step *step)
             status = go_round(step);
     }
     return status == TW_OK ? leave(step) : status;
+}
+
+/* ---- side by side ------------------------------------------------------------------------------------------------ */
+
+tw_status twi_loops_run_beside(const twi_step *steps, const twi_step **failed)
+{
+    tw_status statuses[TWI_WORKSPACES];
+    tw_error errors[TWI_WORKSPACES] = {0};
+    int count = steps->beside, first = 0;
+#pragma omp parallel for num_threads(count) schedule(static, 1)
+    for (int i = 0; i < count; i++) {
+        twi_step own = steps[i];
+        own.run.error = &errors[i];
+        statuses[i] = twi_run_step(&own);
+    }
+    while (first < count && statuses[first] == TW_OK)
+        first++;
+    if (first == count)
+        return TW_OK;
+    *failed = &steps[first];
+    *steps->run.error = errors[first];
+    return statuses[first];
 }

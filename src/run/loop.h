@@ -18,4 +18,8 @@ tw_status twi_loops_prepare(twi_plan *plan, const atomic_bool *ending, tw_error 
 tw_status twi_loop_agree(const twi_step *step, bool *taken);
 tw_status twi_loop_run(const twi_step *step);
 
+/* Runs steps[0] to steps[steps->beside - 1] by the device's team, each as twi_run_step() does. *failed: the first that
+ * did, whose error is the list's then. */
+tw_status twi_loops_run_beside(const twi_step *steps, const twi_step **failed);
+
 #endif

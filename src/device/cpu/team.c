@@ -17,6 +17,7 @@
 #include "base/cores.h"
 #include "base/thread.h"
 
+#include <omp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -246,7 +247,8 @@ static void share_out(team *t, region *body, void *data, unsigned shares)
 
 void __wrap_GOMP_parallel(region *body, void *data, unsigned threads, unsigned flags)
 {
-    bool alone = threads == 1 || (threads && share.of); /* libgomp would make a team even for one, 300 ns and system calls */
+    bool within = share.of || omp_in_parallel();
+    bool alone = threads == 1 || (threads && within); /* libgomp makes a team even for one: 300 ns and system calls */
     team *t = alone || !threads || threads > MOST_SHARES || has_other_team ? NULL : own_team();
     if (alone) {
         do_share(body, data, 0, 1);

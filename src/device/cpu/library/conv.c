@@ -59,6 +59,7 @@ static tw_status lay(twi_prepare *p, const twi_operand *image, tw_shape filter, 
         spec->after[i] = c.window.after[i];
     }
     spec->threads = p->threads;
+    p->own_team = p->threads > 1;
     return TW_OK;
 }
 
