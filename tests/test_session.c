@@ -2,6 +2,8 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <string.h>
+#include <tower/nn.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 
@@ -251,6 +253,62 @@ static void feeds_of_another_shape_make_another_plan(void **state)
         tw_tensor_release(value);
     }
     close_fixture(&f);
+}
+
+enum { ROWS = 2, FED = 3 * ROWS };
+
+/* What passes x on; what overwrites a copy of it; and what looks at it through a view. */
+static void run_with(fixture *f, const tw_output *fetches, tw_output x, tw_tensor *value, tw_tensor **results)
+{
+    tw_error error = {0};
+    float before[FED], sum = 0;
+    memcpy(before, tw_tensor_data(value), sizeof before);
+    assert_ok(tw_session_run(f->s, &(tw_feed){x, value}, 1, fetches, 3, results, &error));
+    for (int i = 0; i < FED; i++) {
+        assert_true(tw_tensor_value(results[0], i) == before[i]);
+        assert_true(tw_tensor_value(results[1], i) == (before[i] > 0 ? before[i] : 0) * 2);
+        sum += before[i];
+    }
+    assert_true(tw_tensor_value(results[2], 0) == sum);
+}
+
+static void check_feeds(int cpus, int gpus, const char *device)
+{
+    fixture f = open_fixture(cpus, gpus);
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(ROWS, FED / ROWS)), fetches[3] = {tw_identity(f.g, x)};
+    TW_DEVICE(f.g, "%s", device)
+    {
+        fetches[1] = tw_mul(f.g, tw_relu(f.g, x), tw_scalar(f.g, 2));
+        fetches[2] = tw_reduce_sum(f.g, tw_reshape(f.g, x, TW_SHAPE(FED)), NULL, 0, false);
+    }
+    start(&f, (tw_session_options){0});
+    _Alignas(64) float memory[FED + 1];
+    for (int i = 0; i <= FED; i++)
+        memory[i] = (float)(i % 7 - 3);
+    tw_shape shape = TW_SHAPE(ROWS, FED / ROWS);
+    tw_tensor *results[3] = {NULL}, *own = tw_tensor_from(TW_FLOAT32, shape, memory);
+    tw_tensor *aligned = tw_tensor_wrap(TW_FLOAT32, shape, memory, NULL, NULL);
+    tw_tensor *unaligned = tw_tensor_wrap(TW_FLOAT32, shape, memory + 1, NULL, NULL);
+    for (int again = 0; again < 2; again++) {
+        run_with(&f, fetches, x, own, results);
+        run_with(&f, fetches, x, unaligned, results);
+        run_with(&f, fetches, x, aligned, results);
+        memory[1]++;
+    }
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(results[i]);
+    tw_tensor_release(own);
+    tw_tensor_release(aligned);
+    tw_tensor_release(unaligned);
+    close_fixture(&f);
+}
+
+static void what_is_fed_is_read_and_never_changed(void **state)
+{
+    (void)state;
+    check_feeds(1, 0, "/cpu:0");
+    check_feeds(2, 0, "/cpu:1");
+    check_feeds(1, 1, "/gpu:0");
 }
 
 static void an_unfed_placeholder_is_named(void **state)
@@ -683,6 +741,7 @@ int main(void)
         cmocka_unit_test(a_tensor_crosses_to_a_device_once_for_all_its_readers),
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
+        cmocka_unit_test(what_is_fed_is_read_and_never_changed),
         cmocka_unit_test(an_unfed_placeholder_is_named),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_not_planned),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_refused_by_name),

@@ -146,7 +146,8 @@ static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all,
         twi_region_look_ahead(region, id, 1);
         for (int i = 0; i < node->num_results; i++) {
             twi_buffer *b = NULL;
-            if (i == 0 && twi_task_shares(node->task))
+            bool shares = i == 0 && twi_task_shares(node->task);
+            if (shares)
                 b = twi_buffer_of(twi_in(node, 0));
             else if (i == 0 && reuse)
                 b = overwritten_input(node);
@@ -157,6 +158,7 @@ static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all,
                 all[(*count)++] = b;
             } else {
                 extend(&b->last, l->last[id][i]);
+                b->overwritten = b->overwritten || !shares || twi_has_trait(node, TWI_CHOOSE);
             }
             node->task->outputs[i] = b;
         }

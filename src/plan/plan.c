@@ -53,6 +53,52 @@ static tw_status make_ports(twi_planning *p)
     return TW_OK;
 }
 
+static bool may_be_lent(const twi_planning *p, const twi_port *feed)
+{
+    return feed->buffer && feed->buffer->place == TWI_IN_ARENA && !feed->buffer->overwritten && feed->bytes &&
+           feed->device->is_host && p->request->devices->tasks == 1;
+}
+
+static bool list_pointer(twi_plan *plan, const twi_buffer *buffer, void **at)
+{
+    const twi_node *maker = buffer->maker;
+    int feed = twi_has_trait(maker, TWI_FEED) ? (int)twi_attr_int(&maker->attrs, "index", 0) : -1;
+    return feed < 0 || !plan->feeds[feed].lent || twi_push(&plan->pointers, ((twi_pointer){at, feed}));
+}
+
+static bool list_pointers_of(twi_plan *plan, const twi_node *node)
+{
+    const twi_step *step = &plan->lists[node->device].steps[node->task->position];
+    bool fits = true;
+    for (int i = 0; i < node->num_inputs && fits; i++)
+        fits = list_pointer(plan, twi_buffer_of(twi_in(node, i)), (void **)&step->run.inputs[i]);
+    for (int i = 0; i < node->num_results && fits; i++)
+        fits = list_pointer(plan, node->task->outputs[i], (void **)&step->run.outputs[i]);
+    if (fits && node->guard)
+        fits = list_pointer(plan, node->guard->task->outputs[0], (void **)&step->condition->holds);
+    return fits;
+}
+
+/* What is fed is the caller's for as long as the run takes. If nobody writes over it, it need not be copied. */
+static tw_status lend_feeds(twi_planning *p)
+{
+    twi_plan *plan = p->plan;
+    const twi_region *region = p->rewriting.region;
+    bool any = false, fits = true;
+    for (int i = 0; i < plan->num_feeds; i++)
+        any |= plan->feeds[i].lent = may_be_lent(p, &plan->feeds[i]);
+    for (int id = 0; id < region->nodes.count && any && fits; id++)
+        fits = list_pointers_of(plan, region->nodes.items[id]);
+    for (int i = 0; i < plan->num_fetches && any && fits; i++) {
+        twi_port *port = &plan->fetches[i];
+        int guard = plan->guards_of_fetches[i];
+        fits = !port->buffer || list_pointer(plan, port->buffer, &port->memory);
+        if (fits && guard >= 0)
+            fits = list_pointer(plan, twi_buffer_of(twi_in(region->end, guard)), (void **)&port->holds);
+    }
+    return fits ? TW_OK : twi_fail_memory(p->error, "making a plan");
+}
+
 /* A node's use of a variable. */
 typedef struct variable_use {
     twi_resource *variable;
@@ -242,6 +288,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     TWI_TRY(twi_assign_memory(&p));
     TWI_TRY(twi_make_lists(&p));
     TWI_TRY(make_ports(&p));
+    TWI_TRY(lend_feeds(&p));
     TWI_TRY(find_variables(&p));
     for (int d = 0; d < plan->num_lists; d++)
         plan->info.constant_bytes += (int64_t)plan->lists[d].kept_bytes;
@@ -400,7 +447,7 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
     }
     for (int i = 0; i < plan->num_feeds; i++)
         if (plan->feeds[i].buffer)
-            plan->feeds[i].memory = address_of(plan, plan->feeds[i].buffer, arenas);
+            plan->feeds[i].where = plan->feeds[i].memory = address_of(plan, plan->feeds[i].buffer, arenas);
     for (int i = 0; i < plan->num_fetches; i++)
         if (plan->fetches[i].buffer)
             plan->fetches[i].memory = address_of(plan, plan->fetches[i].buffer, arenas);
@@ -410,4 +457,10 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
             plan->fetches[i].holds = address_of(plan, twi_buffer_of(guard), arenas);
             plan->fetches[i].guard = plan->lists[guard.node->device].device;
         }
+}
+
+void twi_plan_lead(const twi_plan *plan)
+{
+    for (int i = 0; i < plan->pointers.count; i++)
+        *plan->pointers.items[i].at = plan->feeds[plan->pointers.items[i].feed].where;
 }

@@ -23,6 +23,7 @@ typedef struct twi_buffer {
     twi_resource *variable;
     const tw_tensor *constant;   /* TWI_IN_KEPT: value to be written once; NULL for strings made by kernels, and for */
     bool is_made;                /* the address of a tensor that a kernel makes */
+    bool overwritten;            /* one output is written over another */
 } twi_buffer;
 
 /* A node prepared for its device. */
@@ -84,9 +85,9 @@ tw_status twi_prepare_tasks(twi_planning *p);
 tw_status twi_order(twi_planning *p);
 /* Of twi_order(): lets reductions between devices be done beside the towers' other work. */
 tw_status twi_overlap(twi_planning *p);
-/* Makes buffers by lifetime and gives them offsets. Needs positions. */
 /* Of twi_order(): makes neighbours of loops that the threads of one device may run side by side. */
 tw_status twi_put_beside(twi_planning *p);
+/* Makes buffers by lifetime and gives them offsets. Needs positions. */
 tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
 tw_status twi_make_lists(twi_planning *p);

@@ -22,12 +22,35 @@ static tw_status write_owned(const tw_tensor *from, void *to, tw_error *error)
     return fits ? TW_OK : twi_fail_memory(error, "feeding strings");
 }
 
+/* At an address as kernels expect it. */
+static bool is_aligned(const tw_tensor *tensor)
+{
+    return (uintptr_t)tensor->data % 64 == 0;
+}
+
+/* What is lent is read where it lies. */
+static void lead_to_feeds(const twi_plan *plan, const tw_feed *feeds)
+{
+    bool moved = false;
+    for (int i = 0; i < plan->num_feeds; i++) {
+        twi_port *port = &plan->feeds[i];
+        if (!port->lent)
+            continue;
+        void *where = is_aligned(feeds[i].tensor) ? feeds[i].tensor->data : port->memory;
+        moved = moved || port->where != where;
+        port->where = where;
+    }
+    if (moved)
+        twi_plan_lead(plan);
+}
+
 static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_error *error)
 {
+    lead_to_feeds(plan, feeds);
     for (int i = 0; i < plan->num_feeds; i++) {
         const twi_port *port = &plan->feeds[i];
-        if (!port->buffer)
-            continue; /* folded away or not needed */
+        if (!port->buffer || port->where != port->memory)
+            continue; /* folded away, not needed, or lent */
         const tw_tensor *tensor = feeds[i].tensor;
         tw_status status = twi_owns_memory(port->dtype)
                                ? write_owned(tensor, port->memory, error)
