@@ -8,6 +8,7 @@
 #include "device/cpu/plain/move.h"
 #include "device/kernel.h"
 #include "device/resources.h"
+#include "tensor/variant.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,19 +51,31 @@ static tw_status prepare_update(twi_prepare *p)
 
 /* ---- reads and assignments --------------------------------------------------------------------------------- */
 
+/* By the team where it pays: each thread copies what it may have computed itself, since what another core has written
+ * comes from there. */
+static tw_status copy_value(const twi_run *r, const twi_operand *value, const void *from, void *to)
+{
+    int64_t n = value->elements, parts = r->threads > 1 && n > WORTH_A_TEAM ? r->threads : 1;
+    tw_dtype dtype = value->dtype;
+    if (twi_owns_memory(dtype) || parts == 1)
+        return twi_copy_elements(n, dtype, from, to) ? TW_OK : twi_fail_memory(r->error, r->node);
+#pragma omp parallel for num_threads(r->threads) schedule(static, 1)
+    for (int64_t i = 0; i < parts; i++) {
+        int64_t first = n * i / parts, end = n * (i + 1) / parts;
+        twi_copy_elements(end - first, dtype, twi_element(from, dtype, first), twi_element_of_output(to, dtype, first));
+    }
+    return TW_OK;
+}
+
 static tw_status run_read(const twi_run *r)
 {
-    const twi_operand *value = &r->output_operands[0];
-    bool fits = twi_copy_elements(value->elements, value->dtype, r->inputs[0], r->outputs[0]);
-    return fits ? TW_OK : twi_fail_memory(r->error, r->node);
+    return copy_value(r, &r->output_operands[0], r->inputs[0], r->outputs[0]);
 }
 
 static tw_status run_assign(const twi_run *r)
 {
-    const twi_operand *value = &r->input_operands[1];
-    bool fits = r->inputs[0] == r->inputs[1] ||
-                twi_copy_elements(value->elements, value->dtype, r->inputs[1], (void *)r->inputs[0]);
-    return fits ? TW_OK : twi_fail_memory(r->error, r->node);
+    bool same = r->inputs[0] == r->inputs[1];
+    return same ? TW_OK : copy_value(r, &r->input_operands[1], r->inputs[1], (void *)r->inputs[0]);
 }
 
 typedef struct counting {
