@@ -199,7 +199,8 @@ static bool take_output(making *m, tw_output output)
         m->behind[node->id] = true;
         return true;
     }
-    bool is_series = node->op->makes == TWI_MAKES_SERIES && tw_output_dtype(output) == TW_RESOURCE;
+    bool is_series = (node->op->makes == TWI_MAKES_SERIES && tw_output_dtype(output) == TW_RESOURCE) ||
+                     (output.index == 0 && twi_copy_gives_handle(node));
     if (twi_copy_refers(c, output) || is_series) {
         m->ends[node->id] = true;
         return true;

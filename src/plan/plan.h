@@ -54,6 +54,7 @@ typedef struct twi_border {
 typedef struct twi_series_facts {
     const char *key, *name;      /* of its resource; in the graph */
     struct twi_series_facts *base; /* of which it is the gradient; NULL: of none */
+    struct twi_series_facts *handles; /* of a stack: of which handles are pushed; NULL: none are */
     tw_shape shape;              /* of an element */
     bool has_shape, varies;      /* it is known; it differs from element to element */
     bool filled;                 /* somebody puts something into it, */

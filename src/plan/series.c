@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The one behind a handle. */
+/* The one behind a handle, which has come off a stack or from who has made it. */
 static twi_series_facts *facts_of(twi_value handle)
 {
-    while (handle.node->op->makes == TWI_MAKES_NOTHING && handle.node->num_inputs)
+    while (!handle.node->series && handle.node->op->makes == TWI_MAKES_NOTHING && handle.node->num_inputs)
         handle = twi_in(handle.node, handle.index < handle.node->num_inputs ? handle.index : 0);
     return handle.node->series;
 }
@@ -139,6 +139,25 @@ static tw_status count(twi_copying *c, const twi_node *made, const twi_series_fa
     return twi_region_check(c->region, c->p->error);
 }
 
+/* An array that a round has made goes with its handle through a stack into a gradient's loop. */
+static tw_status put_handle(twi_copying *c, const tw_node *node, twi_series_facts *handle, twi_series_facts *stack)
+{
+    if (!handle || (stack->handles && stack->handles != handle))
+        return twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' pushes handles of more than one array, or of none",
+                        node->op->name, node->name);
+    stack->handles = handle;
+    return TW_OK;
+}
+
+static tw_status take_handle(twi_copying *c, const tw_node *node, const twi_series_facts *stack,
+                             twi_series_facts **series)
+{
+    *series = stack->handles;
+    return *series ? TW_OK
+                   : twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has pushed what it gives",
+                              node->op->name, node->name);
+}
+
 tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs,
                           twi_value *folded)
 {
@@ -151,6 +170,10 @@ tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, c
     if (!twi_op_is(node->op, TWI_PUTS | TWI_TAKES | TWI_COUNTS))
         return TW_OK;
     facts = root(facts_of(twi_in(made, 0)));
+    if (facts && twi_copy_gives_handle(node))
+        return take_handle(c, node, facts, &made->series);
+    if (facts && made->num_inputs == 2 && twi_dtype(twi_in(made, 1)) == TW_RESOURCE)
+        return put_handle(c, node, facts_of(twi_in(made, 1)), facts);
     if (!facts)
         return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has made what it works on", node->op->name,
                         node->name);
@@ -195,7 +218,8 @@ tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node)
 {
     twi_series_facts *facts;
     const twi_value *base = node->op->roles ? &c->outputs[node->inputs[0].node->id][node->inputs[0].index] : NULL;
-    tw_status status = make(c, node, base, &facts);
+    tw_status status = twi_copy_gives_handle(node) ? take_handle(c, node, root(facts_of(*base)), &facts)
+                                                   : make(c, node, base, &facts);
     if (status != TW_OK)
         return status;
     twi_node *made = twi_node_make(

@@ -25,7 +25,8 @@ static int count_wanted(const twi_copying *c, const tw_node *node)
     if (twi_copy_is_outside(c, node))
         wanted = node->num_inputs && (node->op->makes == TWI_MAKES_NOTHING || node->op->roles);
     if (twi_copy_is_done(c, node))
-        wanted = passes_reference(node) || (node->op->makes == TWI_MAKES_SERIES && node->op->roles);
+        wanted = passes_reference(node) || twi_copy_gives_handle(node) ||
+                 (node->op->makes == TWI_MAKES_SERIES && node->op->roles);
     return wanted;
 }
 
@@ -329,7 +330,7 @@ static bool is_handle_passed(const twi_copying *c, const tw_node *node)
 
 static tw_status pass_handle(twi_copying *c, const tw_node *node)
 {
-    if (node->op->makes == TWI_MAKES_SERIES)
+    if (node->op->makes == TWI_MAKES_SERIES || twi_copy_gives_handle(node))
         return twi_copy_outer_series(c, node);
     for (int i = 0; i < node->num_outputs; i++)
         c->outputs[node->id][i] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
@@ -340,7 +341,7 @@ static tw_status pass_handle(twi_copying *c, const tw_node *node)
 static tw_status pass_done(twi_copying *c, const tw_node *node)
 {
     tw_status status = twi_copy_row(c, node);
-    if (status == TW_OK && node->op->makes == TWI_MAKES_SERIES)
+    if (status == TW_OK && (node->op->makes == TWI_MAKES_SERIES || twi_copy_gives_handle(node)))
         return twi_copy_outer_series(c, node);
     if (status == TW_OK && passes_reference(node) && !c->outputs[node->id][0].node)
         c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];

@@ -141,7 +141,12 @@ static inline bool twi_copy_is_hoisted(const twi_copying *c, const tw_node *node
 tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs, twi_value *folded);
 /* What the node puts somewhere may have any shape, which is known when it comes. */
 tw_status twi_series_vary(twi_copying *c, const tw_node *put);
-/* One that was made outside of the loop. */
+/* Whether what the node takes off a stack is the handle of an array. */
+static inline bool twi_copy_gives_handle(const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_TAKES) && node->num_outputs && node->output_types[0] == TW_RESOURCE;
+}
+/* One that was made, or whose handle was taken, outside of the loop. */
 tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node);
 
 /* Makes the node of a loop when its first Exit is met, and maps the values of all. */

@@ -660,6 +660,52 @@ def stacks_of_constants():
         program.run([s, t], {n: rounds})
 
 
+def scanned(row, w):
+    return tf.scan(lambda a, b: tf.tanh(tf.matmul(a[None], w)[0] + b), row, initializer=tf.zeros([2]))
+
+
+@case()
+def gradients_of_scans_in_maps():
+    """Each round makes arrays, whose handles go through a stack into the gradients' loop."""
+    x = tf.placeholder(tf.float32, [3, 4, 2], name="x")
+    w = tf.constant(numbers((2, 2), 2))
+    y = tf.map_fn(lambda row: scanned(row, w), x)
+    g = tf.gradients(tf.reduce_sum(y * y), [x, w])
+    program = Program()
+    for stream in (1, 2):
+        program.run([y] + g, {x: numbers((3, 4, 2), stream)})
+
+
+@case()
+def gradients_of_scans_in_maps_in_maps():
+    x = tf.placeholder(tf.float32, [None, None, None, 2], name="x")
+    w = tf.constant(numbers((2, 2), 2))
+    y = tf.map_fn(lambda some: tf.map_fn(lambda row: scanned(row, w) * w[0], some) + some, x)
+    g = tf.gradients(tf.reduce_sum(y * y), [x, w])
+    program = Program()
+    for shape in ((2, 3, 4, 2), (3, 1, 2, 2), (2, 3, 4, 2)):
+        program.run([y] + g, {x: numbers(shape)})
+
+
+@case(resource=True)
+def gradients_of_arrays_that_grow_in_loops():
+    """An array of each round grows, and how far depends on the round."""
+    n = tf.placeholder(tf.int32, [], name="n")
+    x = tf.placeholder(tf.float32, [3], name="x")
+
+    def outer(i, s):
+        array = tf.TensorArray(tf.float32, 0, dynamic_size=True, clear_after_read=False)
+        _, array = tf.while_loop(lambda k, a: k < i + 1, lambda k, a: (k + 1, a.write(k, tf.sin(s * tf.cast(k + 1, tf.float32)))),
+                                 [0, array])
+        return i + 1, tf.reduce_sum(array.stack(), 0) * x
+
+    y = tf.while_loop(lambda i, s: i < n, outer, [0, x])[1]
+    g = tf.gradients(tf.reduce_sum(y * y), [x])
+    program = Program()
+    for rounds in (3, 1, 4):
+        program.run([y] + g, {n: rounds, x: numbers(3)})
+
+
 @case()
 def gradients_of_loops_in_loops():
     x = tf.placeholder(tf.float32, [3], name="x")

@@ -60,8 +60,19 @@ tw_status twi_series_reset(twi_series *s, int64_t count, tw_error *error)
     s->varied = NULL;
     s->shape = TW_UNKNOWN_SHAPE;
     s->count = count;
-    s->made++;
+    s->made = ++s->makes;
+    s->gone = false;
     return TW_OK;
+}
+
+tw_status twi_series_recall(twi_series *s, int64_t made, int64_t count, tw_error *error)
+{
+    int64_t makes = s->makes;
+    tw_status status = s->made == made ? TW_OK : twi_series_reset(s, count, error);
+    s->gone = s->gone || s->made != made;
+    s->made = made;
+    s->makes = makes;
+    return status;
 }
 
 static tw_status check_index(const twi_series *s, int64_t index, bool grows, tw_error *error)
@@ -138,6 +149,8 @@ tw_status twi_series_get(twi_series *s, int64_t index, tw_shape *shape, const vo
 {
     *shape = s->shape;
     *value = NULL;
+    if (s->gone)
+        return twi_fail(error, TW_UNIMPLEMENTED, "the elements of an array of an earlier round are not kept");
     tw_status status = check_index(s, index, false, error);
     if (status != TW_OK || !twi_series_holds(s, index))
         return status;

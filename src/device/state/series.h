@@ -17,8 +17,10 @@ typedef struct twi_series {
     tw_shape shape;                 /* of the elements that came since it was emptied; rank -1: none did */
     struct twi_tensor_list *varied; /* the elements, where they differ in shape; NULL: they are in `data` */
     int64_t count, room;
-    int64_t made; /* how often it was */
+    int64_t made;  /* its number among those that were made, from 1 */
+    int64_t makes; /* how many were */
     bool grows, sums;
+    bool gone; /* it was recalled without its elements */
 } twi_series;
 
 /* That of the resource, made when it is first asked for; NULL: memory has run out. */
@@ -29,6 +31,8 @@ tw_status twi_add_elements(const twi_run *r, tw_dtype dtype, void *to, const voi
 
 /* Empty, with so many elements that are not written. */
 tw_status twi_series_reset(twi_series *series, int64_t count, tw_error *error);
+/* One that was made before, of which nothing is left but which it was and how long: what its gradient wants to know. */
+tw_status twi_series_recall(twi_series *series, int64_t made, int64_t count, tw_error *error);
 /* Puts an element into a place, or behind the last one if the series grows. What was there must be of that shape if the
  * series sums. */
 tw_status twi_series_put(const twi_run *r, twi_series *series, int64_t index, tw_dtype dtype, tw_shape shape,

@@ -60,6 +60,19 @@ static tw_status run_push(const twi_run *r)
     return TW_OK;
 }
 
+/* Of an array's handle it is kept which of those that its node has made it was: all that a gradient's loop asks for. */
+static tw_status run_push_handle(const twi_run *r)
+{
+    twi_series *s, *array;
+    tw_status status = series_of(r, r->input_operands[0].resource, &s);
+    if (status == TW_OK)
+        status = series_of(r, r->input_operands[1].resource, &array);
+    if (status != TW_OK)
+        return status;
+    int64_t kept[] = {array->made, array->count};
+    return twi_series_put(r, s, s->count, TW_INT64, TW_SHAPE(2), kept);
+}
+
 /* An element as output 0; what nobody has put there is zeros. */
 static tw_status take(const twi_run *r, twi_series *s, int64_t index)
 {
@@ -84,15 +97,37 @@ static tw_status take(const twi_run *r, twi_series *s, int64_t index)
     return status;
 }
 
+static tw_status filled_stack(const twi_run *r, twi_series **s)
+{
+    tw_status status = series_of(r, r->input_operands[0].resource, s);
+    if (status == TW_OK && (*s)->count == 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().", r->node);
+    return status;
+}
+
 static tw_status run_pop(const twi_run *r)
 {
     twi_series *s;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    if (status != TW_OK)
-        return status;
-    if (s->count == 0)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().", r->node);
-    status = take(r, s, s->count - 1);
+    tw_status status = filled_stack(r, &s);
+    if (status == TW_OK)
+        status = take(r, s, s->count - 1);
+    if (status == TW_OK)
+        twi_series_drop_last(s);
+    return status;
+}
+
+static tw_status run_pop_handle(const twi_run *r)
+{
+    twi_series *s, *array;
+    tw_shape shape;
+    const void *value;
+    tw_status status = filled_stack(r, &s);
+    if (status == TW_OK)
+        status = series_of(r, r->output_operands[0].resource, &array);
+    if (status == TW_OK)
+        status = twi_series_get(s, s->count - 1, &shape, &value, r->error);
+    if (status == TW_OK)
+        status = twi_series_recall(array, ((const int64_t *)value)[0], ((const int64_t *)value)[1], r->error);
     if (status == TW_OK)
         twi_series_drop_last(s);
     return status;
@@ -339,6 +374,8 @@ static tw_status run_size(const twi_run *r)
 const twi_kernel twi_cpu_series_kernels[] = {
     {"StackV2", "plain", 0, NULL, run_stack},
     {"StackPushV2", "plain", TWI_STORED_TYPES | TWI_TYPE(TW_VARIANT), prepare_push, run_push},
+    {"StackPushV2", "plain", TWI_TYPE(TW_RESOURCE), NULL, run_push_handle},
+    {"StackPopV2", "plain", TWI_TYPE(TW_RESOURCE), NULL, run_pop_handle},
     {"StackPopV2", "plain", 0, NULL, run_pop},
     {"StackCloseV2", "plain", 0, NULL, run_nothing},
     {"TensorArrayV3", "plain", 0, prepare_array, run_array, twi_free},
