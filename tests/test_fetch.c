@@ -1,4 +1,5 @@
-/* Downloads, over file URLs: resumed, cut, of the wrong length or content; archives; the lock. */
+/* Downloads, over file URLs and from a server that misbehaves: resumed, cut, of the wrong length or content; archives; the
+ * lock. */
 #include "testing.h"
 
 #include "base/file.h"
@@ -9,7 +10,10 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -311,6 +315,176 @@ static void full_disk_is_reported_as_such(void **state)
     assert_holds("thing.gz", content, SIZE);
 }
 
+/* ---- a server ------------------------------------------------------------------------------------------------ */
+
+typedef enum manner {
+    PLAIN,
+    SLOW,
+    NO_LENGTH,
+    CHUNKED,
+    MOVED,
+    NO_RANGES, /* begins at the beginning, whatever it is asked for; so far files arrive */
+    WRONG_RANGE,
+    NO_SUCH_RANGE,
+    NOT_FOUND,
+    FAILING,
+    IN_CIRCLES,
+    GARBAGE,
+    SILENT,
+    NUM_MANNERS
+} manner;
+
+typedef enum body { WHOLE, CUT, LONGER, OTHER, NUM_BODIES } body;
+
+static struct {
+    int socket, port;
+    pthread_t thread;
+    manner manner;
+    body body;
+} server;
+
+static void say(int to, const char *text)
+{
+    send(to, text, strlen(text), MSG_NOSIGNAL);
+}
+
+/* What comes from the place `from` on. */
+static void send_body(int to, size_t from)
+{
+    static uint8_t bytes[SIZE + 1000];
+    size_t end = server.body == LONGER ? sizeof bytes : server.body == CUT ? from + (SIZE - from) / 3 : SIZE;
+    char line[32];
+    memcpy(bytes, content, SIZE);
+    bytes[SIZE - 1] ^= server.body == OTHER;
+    for (size_t at = from, part = server.manner == SLOW ? 50000 : end; at < end; at += part) {
+        part = part < end - at ? part : end - at;
+        snprintf(line, sizeof line, "%zx\r\n", part);
+        if (server.manner == SLOW)
+            usleep(5000);
+        if (server.manner == CHUNKED)
+            say(to, line);
+        send(to, bytes + at, part, MSG_NOSIGNAL);
+        if (server.manner == CHUNKED)
+            say(to, server.body == CUT ? "\r\n" : "\r\n0\r\n\r\n");
+    }
+}
+
+static void answer(int to)
+{
+    char request[4000] = "", head[400];
+    size_t used = 0;
+    ssize_t got;
+    while (!strstr(request, "\r\n\r\n") && (got = recv(to, request + used, sizeof request - 1 - used, 0)) > 0) {
+        used += (size_t)got;
+        if (request[0] != 'G') /* whoever begins to encrypt waits for an answer */
+            return;
+    }
+    const char *range = strstr(request, "Range: bytes=");
+    size_t from = range ? strtoul(range + 13, NULL, 10) : 0, whole = SIZE + (server.body == LONGER ? 1000 : 0);
+    manner m = strstr(request, "GET /moved/") ? PLAIN : server.manner;
+    if (m == NO_RANGES)
+        from = 0;
+    if (m == MOVED || m == IN_CIRCLES)
+        snprintf(head, sizeof head, "HTTP/1.1 302 Found\r\nLocation: /%s/thing.gz\r\nContent-Length: 0\r\n\r\n",
+                 m == MOVED ? "moved" : "again");
+    else if (m >= NO_SUCH_RANGE && m <= FAILING)
+        snprintf(head, sizeof head, "HTTP/1.1 %d No\r\nContent-Length: 4\r\n\r\nnone",
+                 m == NO_SUCH_RANGE ? 416 : m == NOT_FOUND ? 404 : 503);
+    else if (m == NO_LENGTH || m == CHUNKED)
+        snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Range: bytes %zu-%zu/%zu\r\n%s\r\n",
+                 from ? "206 Partial Content" : "200 OK", from, whole - 1, whole,
+                 m == CHUNKED ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
+    else
+        snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n\r\n",
+                 from ? "206 Partial Content" : "200 OK", from + (m == WRONG_RANGE), whole - 1, whole, whole - from);
+    if (m != SILENT)
+        say(to, m == GARBAGE ? "\x80\x81 HTTP/9 nothing\r\n\r\n" : head);
+    if (m <= WRONG_RANGE && m != MOVED)
+        send_body(to, from);
+}
+
+static void *serve(void *unused)
+{
+    (void)unused;
+    for (int to; (to = accept(server.socket, NULL, NULL)) >= 0; close(to))
+        answer(to);
+    return NULL;
+}
+
+static void start_server(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    setenv("no_proxy", "127.0.0.1", 1);
+    server.socket = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(server.socket, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(server.socket, 8), 0);
+    assert_int_equal(getsockname(server.socket, (struct sockaddr *)&address, &size), 0);
+    server.port = ntohs(address.sin_port);
+    assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
+}
+
+static void stop_server(void)
+{
+    shutdown(server.socket, SHUT_RDWR);
+    pthread_join(server.thread, NULL);
+    close(server.socket);
+}
+
+static void drop_what_came(void)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/thing.gz", to);
+    unlink(path);
+    strcat(path, ".part");
+    unlink(path);
+}
+
+/* Before it a part may be there: a right one, or one that is none of the file's. */
+static void assert_whole_or_not_there(const char *place, manner m, body b, int part)
+{
+    twi_fetch_set set = plain_set();
+    uint8_t other[1000] = {0};
+    server.manner = m;
+    server.body = b;
+    mkdir(to, 0700);
+    if (part)
+        write_in(to, "thing.gz.part", part == 1 ? content : other, sizeof other);
+    tw_status status = twi_fetch(&set, to, place, NULL, NULL, &error);
+    if (status == TW_OK)
+        assert_holds("thing.gz", content, SIZE);
+    else
+        assert_int_equal(size_in(to, "thing.gz"), -1);
+    assert_true(status == TW_OK || status == TW_UNAVAILABLE || status == TW_DATA_LOSS);
+    if (b == WHOLE && m <= NO_RANGES && status != TW_OK)
+        fail_msg("manner %d, part %d: %s", m, part, error.message);
+    if (b != WHOLE && b != CUT && status == TW_OK && m < NO_SUCH_RANGE && part != 1)
+        fail_msg("manner %d, body %d, part %d: taken for whole", m, b, part);
+    server.manner = PLAIN;
+    server.body = WHOLE;
+    char again[64];
+    snprintf(again, sizeof again, "http://127.0.0.1:%d", server.port);
+    assert_ok(twi_fetch(&set, to, again, NULL, NULL, &error)); /* another time the same place is well */
+    assert_holds("thing.gz", content, SIZE);
+    assert_int_equal(size_in(to, "thing.gz.part"), -1);
+    drop_what_came();
+}
+
+static void whatever_a_server_does_a_file_is_whole_or_not_there(void **state)
+{
+    (void)state;
+    char plain[64], encrypted[64];
+    if (!can_download)
+        skip();
+    start_server();
+    snprintf(plain, sizeof plain, "http://127.0.0.1:%d", server.port);
+    snprintf(encrypted, sizeof encrypted, "https://127.0.0.1:%d", server.port);
+    for (int i = 0; i < NUM_MANNERS * NUM_BODIES; i++)
+        assert_whole_or_not_there(plain, (manner)(i / NUM_BODIES), (body)(i % NUM_BODIES), (i + i / NUM_BODIES) % 3);
+    assert_whole_or_not_there(encrypted, PLAIN, CUT, 0); /* it knows no TLS */
+    stop_server();
+}
+
 /* ---- archives ---------------------------------------------------------------------------------------------- */
 
 enum { MEMBER = 30000 };
@@ -587,6 +761,7 @@ int main(void)
         in_a_directory(progress_reaches_the_end_and_may_stop_the_download),
         in_a_directory(second_fetch_into_a_directory_is_refused),
         in_a_directory(full_disk_is_reported_as_such),
+        in_a_directory(whatever_a_server_does_a_file_is_whole_or_not_there),
         in_a_directory(wanted_members_come_out_of_an_archive_and_nothing_else),
         in_a_directory(archives_that_are_not_as_expected_are_refused),
         in_a_directory(no_entry_of_an_archive_leads_out_of_its_folder),

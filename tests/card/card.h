@@ -27,8 +27,9 @@ extern "C" {
 #endif
 
 void card_fail_at(long n);        /* the n-th call from now fails; 0: none does */
+void card_fail_from(long n);      /* the n-th call from now fails, and all behind it */
 long card_calls(void);            /* since the last card_fail_at() */
-const char *card_failed(void);    /* name of the call that was made to fail; "" */
+const char *card_failed(void);    /* name of the call that was made to fail, names of all that were; "" */
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
 long card_count(const char *what); /* how often a call ("call ahead": by the plug-in's thread that works ahead), or
                                       "kernel", "node" (of a graph that is launched), has been seen;

@@ -46,4 +46,18 @@ static inline void assert_failing_calls_are_answered(int (*try_one)(long), long 
     assert_true(n > least);
 }
 
+/* Whether the text has the name of a call that failed. Those that may be silent are passed over; with none but such it is
+ * well. NULL: none may be. */
+static inline bool names_a_failed_call(const char *text, bool (*may_be_silent)(const char *call))
+{
+    char calls[2000], *rest = calls, *call;
+    bool found = false, any = false;
+    snprintf(calls, sizeof calls, "%s", card_failed());
+    while ((call = strsep(&rest, " "))) {
+        any |= !may_be_silent || !may_be_silent(call);
+        found |= strstr(text, call) != NULL;
+    }
+    return found || !any;
+}
+
 #endif

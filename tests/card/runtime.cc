@@ -24,6 +24,7 @@ thread_local cudaError_t card::last_error;
 
 static struct {
     long calls, fail_at;
+    bool for_good; /* all that follow fail, too */
     std::string failed, leaks;
     std::map<std::string, long> seen, born;
     std::map<std::string, double> takes;
@@ -47,11 +48,16 @@ bool card::fails(const char *call)
         return counted.fail_at != 0;
     }
     counted.seen[call]++;
-    if (++counted.calls != counted.fail_at)
+    counted.calls++;
+    if (!counted.fail_at || counted.calls < counted.fail_at || (counted.calls > counted.fail_at && !counted.for_good))
         return false;
-    counted.failed = call;
-    if (size_t version = counted.failed.find("_v2"); version != std::string::npos)
-        counted.failed.resize(version); /* cuda.h gives some calls a newer version's name */
+    std::string name = call;
+    if (size_t version = name.find("_v2"); version != std::string::npos)
+        name.resize(version); /* cuda.h gives some calls a newer version's name */
+    if (counted.calls == counted.fail_at)
+        counted.failed = name;
+    else if ((" " + counted.failed + " ").find(" " + name + " ") == std::string::npos)
+        counted.failed += " " + name;
     return true;
 }
 
@@ -71,7 +77,14 @@ extern "C" void card_fail_at(long n)
 {
     counted.calls = 0;
     counted.fail_at = n;
+    counted.for_good = false;
     counted.failed = "";
+}
+
+extern "C" void card_fail_from(long n)
+{
+    card_fail_at(n);
+    counted.for_good = true;
 }
 
 extern "C" long card_calls(void)

@@ -131,6 +131,33 @@ static void every_call_that_fails_is_named_and_nothing_stays_behind(void **state
     assert_failing_calls_are_answered(try_one, stride, 1000, LONG_MAX);
 }
 
+/* From the n-th call on every call fails, those of giving back, too. */
+static int try_from(long n)
+{
+    tw_error error = {0};
+    tw_set_log(log_it, NULL, 1);
+    alarm(60); /* none waits for what does not come */
+    card_fail_from(n);
+    tw_status status = run("gpu", NULL, NULL, &error);
+    if (*card_leaks())
+        return complain(n, "left behind", card_leaks());
+    if (!*card_failed())
+        return status == TW_OK ? NOT_REACHED : complain(n, "fails on its own", error.message);
+    if (status == TW_OK)
+        return names_a_failed_call(logged, may_be_silent) ? FINE : complain(n, "nobody says so", logged);
+    if (!names_a_failed_call(error.message, NULL))
+        return complain(n, "which?", error.message);
+    bool of_device = strstr(error.message, "/device:GPU:") &&
+                     (strstr(error.message, ".c:") || strstr(error.message, ".cu:"));
+    return of_device || strstr(error.message, "driver") ? FINE : complain(n, "where, on which device?", error.message);
+}
+
+static void a_card_that_fails_for_good_is_named_and_nothing_stays_behind(void **state)
+{
+    (void)state;
+    assert_failing_calls_are_answered(try_from, stride, 1000, LONG_MAX);
+}
+
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static void a_step_is_recorded_once_and_replayed_with_the_same_numbers(void **state)
@@ -332,6 +359,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_that_fails_is_named_and_nothing_stays_behind),
+        cmocka_unit_test(a_card_that_fails_for_good_is_named_and_nothing_stays_behind),
         cmocka_unit_test(a_machine_without_cards_or_with_an_old_driver_says_so_in_one_line),
         cmocka_unit_test(a_card_that_nobody_uses_gets_no_context),
         cmocka_unit_test(engines_of_any_order_and_of_tf32_are_taken_only_when_asked_for),

@@ -175,6 +175,30 @@ static int try_one(long n)
     return named ? FINE : complain(call, error.message);
 }
 
+/* From the n-th call on every call fails, of CUDA's as well. */
+static int try_from(long n)
+{
+    tw_error error = {0};
+    job j = {.type = "gpu", .spec = "nccl"};
+    tw_set_log(log_it, NULL, 1);
+    alarm(60); /* none waits for what does not come */
+    card_fail_from(n);
+    tw_status status = run(&j, &error);
+    if (*card_leaks())
+        return fprintf(stderr, "from call %ld, %s: ", n, card_failed()), complain("left behind", card_leaks());
+    if (!*card_failed())
+        return status == TW_OK ? NOT_REACHED : complain("fails on its own", error.message);
+    if (status == TW_OK)
+        return names_a_failed_call(logged, may_be_silent) ? FINE : complain("nobody says so", card_failed());
+    return names_a_failed_call(error.message, NULL) ? FINE : complain(card_failed(), error.message);
+}
+
+static void a_card_that_fails_for_good_is_named_and_communicators_are_given_back(void **state)
+{
+    (void)state;
+    assert_failing_calls_are_answered(try_from, stride, 200, MOST_CALLS);
+}
+
 static void every_call_that_fails_is_named_and_communicators_are_given_back(void **state)
 {
     (void)state;
@@ -399,6 +423,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cards_reduce_to_what_the_host_does),
         cmocka_unit_test(every_call_that_fails_is_named_and_communicators_are_given_back),
+        cmocka_unit_test(a_card_that_fails_for_good_is_named_and_communicators_are_given_back),
         cmocka_unit_test(who_does_not_come_is_named_when_the_time_is_over),
         cmocka_unit_test(a_call_that_does_not_come_back_is_named_and_given_up),
         cmocka_unit_test(what_nccl_cannot_do_is_refused_in_one_line),

@@ -32,7 +32,7 @@ static atomic_int met;
 
 static const struct { const char *name; int value; } reasons[] = {
     {"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EDQUOT", EDQUOT}, {"EINTR", EINTR}, {"EMFILE", EMFILE}, {"EFBIG", EFBIG},
-    {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN}, {"ESTALE", ESTALE}, {"EACCES", EACCES},
+    {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN}, {"ESTALE", ESTALE}, {"EACCES", EACCES}, {"EROFS", EROFS},
 }, signals[] = {{"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}};
 
 static const char *members_of(const char *group)
