@@ -346,6 +346,17 @@ static tw_node *finish_node(tw_graph *graph, tw_node *node, const tw_output *inp
     return NULL;
 }
 
+static tw_status add_attr(tw_graph *graph, tw_node *node, const twi_attr *attr)
+{
+    twi_attr *grown = twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->attrs.count + 1));
+    if (!grown)
+        return fail_memory(graph);
+    if (node->attrs.count)
+        memcpy(grown, node->attrs.items, sizeof *grown * (size_t)node->attrs.count);
+    node->attrs.items = grown;
+    return twi_attr_copy(&graph->arena, attr, &grown[node->attrs.count++]) ? TW_OK : fail_memory(graph);
+}
+
 /* "loc:@X" for the node's `_class`: X's own groups if it has any. */
 static tw_status add_colocation(tw_graph *graph, tw_node *node, const tw_node *with)
 {
@@ -357,21 +368,13 @@ static tw_status add_colocation(tw_graph *graph, tw_node *node, const tw_node *w
     if (twi_attr_find(&node->attrs, "_class"))
         return TW_OK;
     node->beside = theirs ? with->beside : with;
-    /* keep_attrs() left one free place at the end */
-    return twi_attr_copy(&graph->arena, &attr, &node->attrs.items[node->attrs.count++]) ? TW_OK : fail_memory(graph);
+    return add_attr(graph, node, &attr);
 }
 
 tw_status twi_mark_node(tw_node *node, const char *mark)
 {
-    tw_graph *graph = node->graph;
     twi_attr attr = tw_attr_bool(mark, true);
-    twi_attr *grown =
-        twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->attrs.count + 2)); /* and `_class` */
-    if (!grown)
-        return fail_memory(graph);
-    memcpy(grown, node->attrs.items, sizeof *grown * (size_t)node->attrs.count);
-    node->attrs.items = grown;
-    return twi_attr_copy(&graph->arena, &attr, &grown[node->attrs.count++]) ? TW_OK : fail_memory(graph);
+    return add_attr(node->graph, node, &attr);
 }
 
 /* The whole name of a new node; NULL when the graph has failed. A name that ends in '/' is that of a scope which was

@@ -240,14 +240,14 @@ static tw_status find_outputs(twi_call *d)
     return TW_OK;
 }
 
-/* The op's own attributes in the order of its signature, then the marks ("_class"), and room for one more. */
+/* The op's own attributes in the order of its signature, then the marks ("_class"). */
 static tw_status keep_attrs(twi_call *d)
 {
     twi_attrs *kept = &d->completed;
     int marks = 0;
     for (int i = 0; i < d->num_attrs; i++)
         marks += d->attrs[i].name[0] == '_';
-    kept->items = twi_arena_alloc(d->arena, sizeof *kept->items * (size_t)(d->signature->num_attrs + marks + 1));
+    kept->items = twi_arena_alloc(d->arena, sizeof *kept->items * (size_t)(d->signature->num_attrs + marks));
     bool fits = kept->items != NULL;
     for (int i = 0; i < d->signature->num_attrs && fits; i++)
         fits = twi_attr_copy_as(d->arena, d->signature->attrs[i].name, &d->values[i], &kept->items[kept->count]) &&

@@ -18,8 +18,7 @@ typedef struct twi_call {
     int num_attrs;
     tw_error *error;
     /* filled in */
-    twi_attrs completed;         /* every attribute of the signature, then the marks, with room for one more. Yours:
-                                    twi_attrs_release() */
+    twi_attrs completed;         /* every attribute of the signature, then the marks. Yours: twi_attrs_release() */
     tw_dtype *output_types;
     int num_outputs;
     twi_attr *values;            /* scratch: by place in the signature; kind 0 where none is known yet */

@@ -854,6 +854,8 @@ static tw_status build_both(importer *m, tw_graph *graph)
     if (!inputs)
         return fail_memory(m);
     TWI_TRY(build(m, m->trial, inputs));
+    tw_graph_destroy(m->trial); /* what it took, the graph takes */
+    m->trial = NULL;
     TWI_TRY(check_names(m, graph));
     TWI_TRY(build(m, graph, inputs));
 done:
