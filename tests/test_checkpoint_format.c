@@ -537,6 +537,20 @@ static void a_string_longer_than_the_pieces_of_a_file_is_read_whole(void **state
     free(text);
 }
 
+/* Which is what is done without a tensor to read it into. */
+static void a_tensor_is_checked_piece_by_piece(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 700000 };
+    tw_tensor *tensor = tw_tensor_create(TW_FLOAT32, TW_SHAPE(ELEMENTS));
+    tw_named_tensor named = {"long", tensor};
+    for (int i = 0; i < ELEMENTS; i++)
+        ((float *)tw_tensor_data(tensor))[i] = (float)i;
+    assert_ok(tw_checkpoint_save(folder, "model.ckpt", 1, &named, 1, 5, &error));
+    assert_ok(tw_checkpoint_verify(in_folder("model.ckpt-1"), &error));
+    tw_tensor_release(tensor);
+}
+
 static void impossible_requests_are_refused_by_name(void **state)
 {
     (void)state;
@@ -606,7 +620,7 @@ static void any_flipped_bit_or_missing_end_is_refused(void **state)
 
 /* ---- what others, or nobody, would write ---- */
 
-/* An index of these entries, checksums and all, beside a data file of `words`, four floats. */
+/* An index of these entries, checksums and all, beside a data file of `words`, four floats; a second one has `others`. */
 typedef struct stored {
     const char *key;
     size_t key_size;
@@ -618,7 +632,7 @@ typedef struct stored {
     size_t slices_size;
 } stored;
 
-static const float words[] = {1, 2, 3, 4};
+static const float words[] = {1, 2, 3, 4}, others[] = {10, 20, 30, 40};
 enum { LAST = sizeof words };
 static const char good_header[] = "\x08\1\x1a\2\x08\1";
 
@@ -632,6 +646,7 @@ static void put_entry(twi_table_builder *table, const stored *e)
 {
     twi_text value = {0};
     char crc[5] = {6 << 3 | 5};
+    const char *data = (const char *)(e->shard == 1 ? others : words);
     put_field(&value, 1, e->dtype);
     if (e->shape) {
         twi_text_append(&value, (char[]){2 << 3 | 2, (char)e->shape_size}, 2);
@@ -641,7 +656,7 @@ static void put_entry(twi_table_builder *table, const stored *e)
     put_field(&value, 4, e->offset);
     put_field(&value, 5, e->size);
     if (e->offset >= 0 && e->size >= 0 && e->offset <= LAST && e->size <= LAST - e->offset)
-        twi_put32(crc + 1, twi_crc32c_mask(twi_crc32c(0, (const char *)words + e->offset, (size_t)e->size)));
+        twi_put32(crc + 1, twi_crc32c_mask(twi_crc32c(0, data + e->offset, (size_t)e->size)));
     twi_text_append(&value, crc, 5);
     twi_text_append(&value, e->slices ? e->slices : "", e->slices_size);
     twi_table_add(table, e->key, e->key_size, value.data, value.size);
@@ -704,6 +719,7 @@ static void headers_of_other_formats_are_refused_by_what_they_say(void **state)
         {BYTES(""), TW_DATA_LOSS, "0 data files"},
         {BYTES("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"), TW_DATA_LOSS, "-1 data files"},
         {BYTES("\x08\xa0\x8d\6"), TW_DATA_LOSS, "100000 data files"},
+        {BYTES("\x08\x9f\x8d\6"), TW_NOT_FOUND, "made-1.data-00000-of-99999"},
         {BYTES("\x08\2"), TW_NOT_FOUND, "made-1.data-00000-of-00002"},
         {BYTES("\x08"), TW_DATA_LOSS, "its header cannot be understood"},
         {BYTES("\x1a\x7f"), TW_DATA_LOSS, "its header cannot be understood"},
@@ -755,6 +771,7 @@ static void entries_that_contradict_the_data_are_refused_by_name(void **state)
         /* shapes */
         {{BYTES("a"), TW_FLOAT32, BYTES("\x12\2\x08\2"), 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "2 elements of type float"},
         {{BYTES("a"), TW_FLOAT32, BYTES("\x12\2\x08\0"), 0, 0, 0, NULL, 0}, TW_OK, ""},
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x12\2\x08\0"), 0, LAST, 0, NULL, 0}, TW_OK, ""}, /* nothing, at the end */
         {{BYTES("a"), TW_FLOAT32, BYTES("\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"), 0, 0, 4, NULL, 0},
          TW_DATA_LOSS, "'a' has an impossible shape"},
         {{BYTES("a"), TW_FLOAT32, BYTES("\x18\1"), 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "'a' has an impossible shape"},
@@ -848,13 +865,14 @@ static void tensors_may_lie_in_several_data_files(void **state)
     store_made(BYTES("\x08\2\x1a\2\x08\1"), entries, 2);
     store(in_folder("made-1.data-00000-of-00002"), (const char *)words, sizeof words);
     assert_fails(tw_checkpoint_open(in_folder("made-1"), &checkpoint, &error), TW_NOT_FOUND, "data-00001-of-00002");
-    store(in_folder("made-1.data-00001-of-00002"), (const char *)words, sizeof words);
+    store(in_folder("made-1.data-00001-of-00002"), (const char *)others, sizeof others);
     assert_ok(tw_checkpoint_open(in_folder("made-1"), &checkpoint, &error));
     for (int i = 0; i < 4; i++) {
         assert_ok(tw_checkpoint_read(checkpoint, i % 2 ? "b" : "a", &tensor, &error));
-        assert_float_equal(tw_tensor_value(tensor, 0), (i % 2 ? 3 : 2), 0);
+        assert_float_equal(tw_tensor_value(tensor, 0), (i % 2 ? 3 : 20), 0);
         tw_tensor_release(tensor);
     }
+    assert_ok(twi_bundle_verify(checkpoint, &error));
     tw_checkpoint_close(checkpoint);
     for (int i = 0; i < 2; i++)
         unlink(in_folder(i ? "made-1.data-00001-of-00002" : "made-1.data-00000-of-00002"));
@@ -865,12 +883,16 @@ static void what_has_thirteen_dimensions_is_listed_and_not_read(void **state)
 {
     (void)state;
 #define DIM "\x12\2\x08\1"
-#define THIRTEEN BYTES(DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM)
+#define TWELVE DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM DIM
+#define THIRTEEN BYTES(TWELVE DIM)
     twi_text key = part_key("4 0,2");
     stored list[] = {{BYTES("a"), TW_FLOAT32, THIRTEEN, 0, 0, 0, BYTES(HALF("\0"))}};
     stored part[] = {{key.data, key.size, TW_FLOAT32, THIRTEEN, 0, 0, 4, NULL, 0},
                      {BYTES("a"), TW_FLOAT32, FOUR, 0, 0, 0, BYTES(HALF("\0"))}};
+    stored most = {BYTES("a"), TW_FLOAT32, BYTES(TWELVE), 0, 0, 4, NULL, 0};
     skip_syncs();
+    store_made(BYTES(good_header), &most, 1);
+    assert_made(TW_OK, "");
     store_made(BYTES(good_header), list, 1);
     assert_made(TW_UNIMPLEMENTED, "'a' cannot be read: it has more than 12 dimensions");
     store_made(BYTES(good_header), part, 2);
@@ -878,17 +900,28 @@ static void what_has_thirteen_dimensions_is_listed_and_not_read(void **state)
     twi_text_free(&key);
 }
 
-/* A length of two bytes leaves no room for the checksum of all lengths. */
+/* A length of two bytes leaves no room for the checksum of all lengths; one is longer than all; and two bytes come behind
+ * lengths that have the right checksum and say that there is one. */
 static void lengths_of_strings_that_leave_no_room_are_refused(void **state)
 {
     (void)state;
     enum { SIZE = 200, COUNT = SIZE - 4 };
+    stored one = {BYTES("a"), TW_STRING, ONE, 0, 0, 7, NULL, 0};
+    char lengths[7] = {1}, length[4];
     char data[SIZE] = {(char)0x80, 1}; /* 128, then zeros */
     stored entry = {BYTES("a"), TW_STRING, BYTES("\x12\3\x08\xc4\1"), 0, 0, SIZE, NULL, 0};
     skip_syncs();
     store_made(BYTES(good_header), &entry, 1);
     store(in_folder("made-1.data-00000-of-00001"), data, sizeof data);
     assert_made(TW_DATA_LOSS, "the lengths of its strings do not add up");
+    store_made(BYTES(good_header), &one, 1);
+    twi_put32(length, 1);
+    twi_put32(lengths + 1, twi_crc32c_mask(twi_crc32c(0, length, 4)));
+    store(in_folder("made-1.data-00000-of-00001"), lengths, sizeof lengths);
+    assert_made(TW_DATA_LOSS, "the lengths of its strings do not add up");
+    lengths[0] = 8;
+    store(in_folder("made-1.data-00000-of-00001"), lengths, sizeof lengths);
+    assert_made(TW_DATA_LOSS, "string 0 is longer than all of it");
 }
 
 static void parts_that_cannot_be_saved_are_refused_by_what_is_wrong_in_them(void **state)
@@ -960,6 +993,7 @@ static void failed_save_loses_nothing_and_can_be_repeated(void **state)
         if (status != TW_OK) {
             assert_message(error.message, folder);
             assert_message(error.message, n % 2 ? "Input/output error" : "No space left");
+            assert_int_equal(count_files(folder, ".tmp"), 0);
         } else if (failed) {
             assert_message(log_text, "cannot delete"); /* the only call whose failure does no harm */
         }
@@ -1524,6 +1558,7 @@ int main(void)
         TEST(links_planted_in_a_directory_lead_nowhere),
         TEST(a_step_is_the_number_behind_the_last_dash),
         TEST(a_string_longer_than_the_pieces_of_a_file_is_read_whole),
+        TEST(a_tensor_is_checked_piece_by_piece),
         TEST(impossible_requests_are_refused_by_name),
         TEST(any_flipped_bit_or_missing_end_is_refused),
         TEST(headers_of_other_formats_are_refused_by_what_they_say),

@@ -89,6 +89,39 @@ static tw_status fill(void *user, int tower, void *const *outputs, tw_error *err
     return TW_OUT_OF_RANGE;
 }
 
+static tw_status fail_without_a_word(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    (void)tower, (void)outputs;
+    *error = (tw_error){TW_OK, ""};
+    if (user)
+        *error = (tw_error){TW_OUT_OF_RANGE, "the source of 'reader' is dry"};
+    return TW_OUT_OF_RANGE;
+}
+
+/* Once: by the failure itself, or behind it. */
+static void a_failure_names_the_op_and_the_node(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_devices *devices;
+    tw_session *s;
+    tw_output batch;
+    tw_tensor *result = NULL;
+    tw_input(tw_name(g, "reader"), "batches", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, &batch);
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &s, &error));
+    assert_ok(tw_session_set_source(s, "batches", fail_without_a_word, NULL, &error));
+    assert_fails(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE,
+                 "TowerInput failed [[{{node reader}}]]");
+    assert_ok(tw_session_set_source(s, "batches", fail_without_a_word, s, &error));
+    assert_fails(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE, "is dry");
+    assert_string_equal(error.message, "the source of 'reader' is dry");
+    tw_session_destroy(s);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
 static void a_step_that_fails_ends_the_row_and_is_counted(void **state)
 {
     (void)state;
@@ -111,6 +144,7 @@ static void a_step_that_fails_ends_the_row_and_is_counted(void **state)
     assert_fails(tw_session_run_steps(s, 4, NULL, 0, &y, 1, &result, &done, &error), TW_OUT_OF_RANGE,
                  "no batch is left");
     assert_int_equal(done, 2);
+    assert_message(error.message, "no batch is left [[{{node ");
     assert_true(tw_tensor_value(result, 0) == -3);
     tw_tensor_release(result);
     tw_session_destroy(s);
@@ -170,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_sees_what_the_one_before_left),
+        cmocka_unit_test(a_failure_names_the_op_and_the_node),
         cmocka_unit_test(a_step_that_fails_ends_the_row_and_is_counted),
         cmocka_unit_test(what_is_fed_is_there_in_every_step),
         cmocka_unit_test(a_row_that_would_take_for_ever_can_be_cancelled),

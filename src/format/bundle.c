@@ -133,8 +133,8 @@ static Twi__TensorSliceProto *slice_proto(twi_arena *arena, const twi_slice *sli
 {
     size_t rank = (size_t)slice->full.rank;
     Twi__TensorSliceProto *proto = twi_arena_alloc(arena, sizeof *proto);
-    Twi__TensorSliceProto__Extent *extents = twi_arena_alloc(arena, sizeof *extents * (rank + 1));
-    if (!proto || !extents || !(proto->extent = twi_arena_alloc(arena, sizeof *proto->extent * (rank + 1))))
+    Twi__TensorSliceProto__Extent *extents = twi_arena_alloc(arena, sizeof *extents * rank);
+    if (!proto || !extents || !(proto->extent = twi_arena_alloc(arena, sizeof *proto->extent * rank)))
         return NULL;
     Twi__TensorSliceProto__Extent **list = proto->extent;
     twi__tensor_slice_proto__init(proto);
@@ -182,7 +182,7 @@ static tw_status add_list(twi_table_builder *table, const item *items, int count
     }
     entry.dtype = (int32_t)tw_tensor_dtype(list->tensor->tensor);
     entry.shape = &shape;
-    uint8_t *packed = twi_arena_alloc(&arena, twi__bundle_entry_proto__get_packed_size(&entry) + 1);
+    uint8_t *packed = twi_arena_alloc(&arena, twi__bundle_entry_proto__get_packed_size(&entry));
     if (!packed)
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
     twi_table_add(table, list->key.data, list->key.size, packed, twi__bundle_entry_proto__pack(&entry, packed));
