@@ -41,6 +41,7 @@ static inline void assert_failing_calls_are_answered(int (*try_one)(long), long 
     int bad = 0, result;
     for (; (result = in_a_process(try_one, n)) != NOT_REACHED && n < most; n += stride)
         bad += result == BAD;
+    print_message("%ld calls failed\n", (n - 1 + stride - 1) / stride);
     if (bad)
         fail_msg("%d of %ld calls are not answered well when they fail", bad, (n - 1) / stride);
     assert_true(n > least);
