@@ -311,6 +311,37 @@ static void what_is_fed_is_read_and_never_changed(void **state)
     check_feeds(1, 1, "/gpu:0");
 }
 
+/* What is large is copied and cleared by the team; the last part is longer by what does not divide. */
+static void large_values_are_whole_with_any_number_of_threads(void **state)
+{
+    (void)state;
+    enum { MANY = 100003 };
+    tw_error error = {0};
+    tw_tensor *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(MANY));
+    for (int i = 0; i < MANY; i++)
+        ((float *)tw_tensor_data(value))[i] = (float)(i + 1);
+    for (int threads = 1; threads <= 5; threads++) {
+        fixture f = {.g = tw_graph_create()};
+        assert_ok(tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = threads), &f.devices, &error));
+        tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(MANY));
+        tw_variable *v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SHAPE(MANY), (tw_initializer){.a = 0});
+        tw_output set = tw_assign(f.g, v->handle, x);
+        tw_output fetches[] = {v->value, tw_zeros_like(f.g, x)};
+        tw_tensor *results[2] = {NULL};
+        start(&f, (tw_session_options){0});
+        assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, &set, 1, NULL, &error));
+        for (int again = 0; again < 2; again++)
+            assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, fetches, 2, results, &error));
+        assert_memory_equal(tw_tensor_data(results[0]), tw_tensor_data(value), tw_tensor_bytes(value));
+        for (int i = 0; i < MANY; i++)
+            assert_true(((float *)tw_tensor_data(results[1]))[i] == 0);
+        tw_tensor_release(results[0]);
+        tw_tensor_release(results[1]);
+        close_fixture(&f);
+    }
+    tw_tensor_release(value);
+}
+
 static void an_unfed_placeholder_is_named(void **state)
 {
     (void)state;
@@ -742,6 +773,7 @@ int main(void)
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
         cmocka_unit_test(what_is_fed_is_read_and_never_changed),
+        cmocka_unit_test(large_values_are_whole_with_any_number_of_threads),
         cmocka_unit_test(an_unfed_placeholder_is_named),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_not_planned),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_refused_by_name),

@@ -65,6 +65,8 @@ tw_status twi_loops_prepare(twi_plan *plan, const atomic_bool *ending, tw_error 
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+enum { FEW = 4096 }; /* bytes that are copied sooner than devices are asked to */
+
 static tw_status copy(twi_device *to_device, void *to, twi_device *from_device, const void *from, const twi_port *port,
                       tw_error *error)
 {
@@ -72,7 +74,7 @@ static tw_status copy(twi_device *to_device, void *to, twi_device *from_device, 
         return TW_OK;
     if (twi_owns_memory(port->dtype))
         return twi_copy_bytes_owned(port->dtype, from, to, port->bytes, error);
-    if (to_device->is_host && from_device->is_host) {
+    if (port->bytes < FEW && to_device->is_host && from_device->is_host) {
         memcpy(to, from, port->bytes);
         return TW_OK;
     }

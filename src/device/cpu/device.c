@@ -5,6 +5,8 @@
 #include "base/cores.h"
 #include "base/memory.h"
 #include "device/backend.h"
+#include "device/cpu/copy.h"
+#include "device/cpu/team.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,9 +70,8 @@ static void cpu_free(twi_device *d, void *memory, size_t bytes)
 
 static tw_status cpu_copy(twi_device *d, void *to, const void *from, size_t bytes, tw_error *error)
 {
-    (void)d, (void)error;
-    if (bytes) /* nothing may have no address */
-        memcpy(to, from, bytes);
+    (void)error;
+    twi_copy_block(to, from, bytes, twi_team_is_here() ? d->threads : 1);
     return TW_OK;
 }
 

@@ -264,3 +264,8 @@ void twi_team_is_libgomps(void)
 {
     has_other_team = true;
 }
+
+bool twi_team_is_here(void)
+{
+    return own || has_other_team;
+}

@@ -1,6 +1,7 @@
 /* move.c - see move.h. */
 #include "device/cpu/plain/move.h"
 
+#include "device/cpu/copy.h"
 #include "tensor/tensor.h"
 
 #include <stdlib.h>
@@ -205,8 +206,7 @@ tw_status twi_clear_elements(const twi_run *r, int64_t count, tw_dtype dtype, vo
     const tw_string nothing = {0};
     if (dtype == TW_STRING)
         return twi_fill_elements(r, count, dtype, &nothing, to);
-    if (count)
-        memset(to, 0, (size_t)count * tw_dtype_size(dtype));
+    twi_clear_block(to, (size_t)count * tw_dtype_size(dtype), r->threads);
     return TW_OK;
 }
 

@@ -4,6 +4,7 @@
  * number of threads. The order of operations within a
  * formula is TensorFlow's, and half and bfloat16 round after every operation as it does. */
 #include "base/memory.h"
+#include "device/cpu/copy.h"
 #include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/move.h"
 #include "device/kernel.h"
@@ -51,20 +52,12 @@ static tw_status prepare_update(twi_prepare *p)
 
 /* ---- reads and assignments --------------------------------------------------------------------------------- */
 
-/* By the team where it pays: each thread copies what it may have computed itself, since what another core has written
- * comes from there. */
 static tw_status copy_value(const twi_run *r, const twi_operand *value, const void *from, void *to)
 {
-    int64_t n = value->elements, parts = r->threads > 1 && n > WORTH_A_TEAM ? r->threads : 1;
-    tw_dtype dtype = value->dtype;
-    if (twi_owns_memory(dtype) || parts == 1)
-        return twi_copy_elements(n, dtype, from, to) ? TW_OK : twi_fail_memory(r->error, r->node);
-#pragma omp parallel for num_threads(r->threads) schedule(static, 1)
-    for (int64_t i = 0; i < parts; i++) {
-        int64_t first = n * i / parts, end = n * (i + 1) / parts;
-        twi_copy_elements(end - first, dtype, twi_element(from, dtype, first), twi_element_of_output(to, dtype, first));
-    }
-    return TW_OK;
+    if (!twi_owns_memory(value->dtype))
+        return twi_copy_block(to, from, value->bytes, r->threads), TW_OK;
+    bool fits = twi_copy_elements(value->elements, value->dtype, from, to);
+    return fits ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
 static tw_status run_read(const twi_run *r)
