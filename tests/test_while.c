@@ -80,6 +80,44 @@ static void rounds_of_a_loop_take_no_memory(void **state)
     tw_set_allocator(NULL, NULL);
 }
 
+/* A stack of what `pushed` is, pops something of another type: a number, or the handle of an array. */
+static void check_other_type(tw_dtype pushed, tw_dtype popped, const char *says)
+{
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_session *s;
+    int32_t size = 4, values[] = {1, 2, 3, 4};
+    tw_graph *g = tw_graph_create();
+    tw_output n = tw_constant_int32s(g, TW_SCALAR, &size), value = tw_constant_int32s(g, TW_SHAPE(4), values);
+    tw_attr type = tw_attr_type("elem_type", TW_FLOAT32), float_type = tw_attr_type("dtype", TW_FLOAT32);
+    tw_output stack = tw_node_output(tw_add_node(g, "StackV2", "stack", &n, 1, &type, 1), 0);
+    tw_output array = tw_node_output(tw_add_node(g, "TensorArrayV3", "array", &n, 1, &float_type, 1), 0);
+    tw_output elem = pushed == TW_RESOURCE ? array : tw_cast(g, value, pushed), both[] = {stack, elem};
+    tw_node *push = tw_add_node(g, "StackPushV2", "push", both, 2, NULL, 0);
+    tw_output top, fetch = {0};
+    TW_CONTROL(g, tw_node_output(push, -1))
+    {
+        tw_attr wanted = tw_attr_type("elem_type", popped);
+        fetch = top = tw_node_output(tw_add_node(g, "StackPopV2", "pop", &stack, 1, &wanted, 1), 0);
+    }
+    if (popped == TW_RESOURCE)
+        fetch = tw_node_output(tw_add_node(g, "TensorArraySizeV3", "size",
+                                           (tw_output[]){top, tw_scalar(g, 0)}, 2, NULL, 0), 0);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_fails(tw_session_run(s, NULL, 0, &fetch, 1, &result, &error), TW_INVALID_ARGUMENT, says);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void what_comes_off_a_stack_has_the_type_of_what_was_put_there(void **state)
+{
+    (void)state;
+    check_other_type(TW_INT8, TW_FLOAT64, "int8");
+    check_other_type(TW_RESOURCE, TW_COMPLEX128, "int64");
+    check_other_type(TW_INT8, TW_RESOURCE, "nobody has pushed");
+}
+
 /* TensorFlow's gradients keep the shapes of each round on stacks; a loop that takes them off has shapes that are
  * known. */
 static void gradients_of_loops_of_any_shape_are_planned_with_the_rest(void **state)
@@ -203,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_a_loop_take_no_memory),
         cmocka_unit_test(gradients_of_loops_of_any_shape_are_planned_with_the_rest),
+        cmocka_unit_test(what_comes_off_a_stack_has_the_type_of_what_was_put_there),
         cmocka_unit_test(a_loop_without_an_end_is_ended_by_cancelling),
         cmocka_unit_test(a_loop_goes_out_as_it_came_in),
         cmocka_unit_test(loops_fail_cleanly_when_memory_runs_out),

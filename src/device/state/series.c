@@ -83,6 +83,14 @@ static tw_status check_index(const twi_series *s, int64_t index, bool grows, tw_
                     (long long)s->count);
 }
 
+static tw_status check_type(tw_dtype held, tw_dtype wanted, tw_error *error)
+{
+    if (held == wanted)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT, "a stack or an array holds %s, not %s", tw_dtype_name(held),
+                    tw_dtype_name(wanted));
+}
+
 /* From now on each element is a tensor of its own. */
 static bool make_varied(twi_series *s)
 {
@@ -107,6 +115,8 @@ static tw_status put_varied(const twi_run *r, twi_series *s, int64_t index, tw_d
         return twi_fail_memory(r->error, r->node);
     s->count = s->varied->count;
     tw_tensor *old = twi_tensor_list_item(s->varied, index);
+    if (old && s->sums && old->dtype != dtype)
+        return check_type(old->dtype, dtype, r->error);
     if (old && s->sums && tw_shape_equal(old->shape, shape))
         return twi_add_elements(r, dtype, old->data, value, tw_tensor_bytes(old));
     tw_tensor *item = twi_tensor_from(dtype, shape, value);
@@ -120,6 +130,8 @@ tw_status twi_series_put(const twi_run *r, twi_series *s, int64_t index, tw_dtyp
     tw_status status = check_index(s, index, s->grows, r->error);
     if (status != TW_OK)
         return status;
+    if (s->shape.rank >= 0 && !s->varied && s->dtype != dtype)
+        return check_type(s->dtype, dtype, r->error);
     bool differs = twi_owns_memory(dtype) || (s->shape.rank >= 0 && !tw_shape_equal(s->shape, shape));
     if (!s->varied && differs && !make_varied(s))
         return twi_fail_memory(r->error, r->node);
@@ -145,7 +157,8 @@ bool twi_series_holds(const twi_series *s, int64_t index)
            (s->varied ? twi_tensor_list_item(s->varied, index) != NULL : s->written[index]);
 }
 
-tw_status twi_series_get(twi_series *s, int64_t index, tw_shape *shape, const void **value, tw_error *error)
+tw_status twi_series_get(const twi_series *s, int64_t index, tw_dtype dtype, tw_shape *shape, const void **value,
+                         tw_error *error)
 {
     *shape = s->shape;
     *value = NULL;
@@ -155,6 +168,9 @@ tw_status twi_series_get(twi_series *s, int64_t index, tw_shape *shape, const vo
     if (status != TW_OK || !twi_series_holds(s, index))
         return status;
     const tw_tensor *item = s->varied ? twi_tensor_list_item(s->varied, index) : NULL;
+    status = check_type(item ? item->dtype : s->dtype, dtype, error);
+    if (status != TW_OK)
+        return status;
     *value = item ? item->data : s->data + (size_t)index * s->bytes;
     *shape = item ? item->shape : s->shape;
     return TW_OK;

@@ -41,7 +41,8 @@ tw_status twi_series_put(const twi_run *r, twi_series *series, int64_t index, tw
 bool twi_series_holds(const twi_series *series, int64_t index);
 /* Of one that has any. */
 void twi_series_drop_last(twi_series *series);
-/* The element in a place, and its shape; *value NULL: nobody has put one there. */
-tw_status twi_series_get(twi_series *series, int64_t index, tw_shape *shape, const void **value, tw_error *error);
+/* The element in a place, which is of that type, and its shape; *value NULL: nobody has put one there. */
+tw_status twi_series_get(const twi_series *series, int64_t index, tw_dtype dtype, tw_shape *shape, const void **value,
+                         tw_error *error);
 
 #endif

@@ -79,7 +79,7 @@ static tw_status take(const twi_run *r, twi_series *s, int64_t index)
     tw_shape shape;
     const void *value;
     void *to;
-    tw_status status = twi_series_get(s, index, &shape, &value, r->error);
+    tw_status status = twi_series_get(s, index, r->output_operands[0].dtype, &shape, &value, r->error);
     if (status == TW_OK && value && r->output_operands[0].dtype == TW_VARIANT)
         return twi_copy_owned(TW_VARIANT, value, r->outputs[0], 1) ? TW_OK : twi_fail_memory(r->error, r->node);
     if (status == TW_OK && !value && tw_shape_is_known(r->output_operands[0].shape))
@@ -125,7 +125,10 @@ static tw_status run_pop_handle(const twi_run *r)
     if (status == TW_OK)
         status = series_of(r, r->output_operands[0].resource, &array);
     if (status == TW_OK)
-        status = twi_series_get(s, s->count - 1, &shape, &value, r->error);
+        status = twi_series_get(s, s->count - 1, TW_INT64, &shape, &value, r->error);
+    if (status == TW_OK && !(value && tw_shape_equal(shape, TW_SHAPE(2))))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s' takes the handle of an array off a stack of numbers",
+                        r->node);
     if (status == TW_OK)
         status = twi_series_recall(array, ((const int64_t *)value)[0], ((const int64_t *)value)[1], r->error);
     if (status == TW_OK)
@@ -255,7 +258,7 @@ static tw_status gathered_shape(const twi_run *r, twi_series *s, tw_shape *shape
         memmove(shape->dims, shape->dims + 1, sizeof *shape->dims * (size_t)shape->rank);
     }
     for (int64_t i = 0; i < r->input_operands[1].elements && status == TW_OK; i++) {
-        status = twi_series_get(s, indices[i], &one, &value, r->error);
+        status = twi_series_get(s, indices[i], r->output_operands[0].dtype, &one, &value, r->error);
         if (status == TW_OK && value && shape->rank >= 0 && !tw_shape_equal(one, *shape))
             return twi_fail(r->error, TW_INVALID_ARGUMENT,
                             "TensorArray has inconsistent shapes: index %d differs from those before", (int)indices[i]);
@@ -282,10 +285,11 @@ static tw_status run_gather(const twi_run *r)
     all.dims[0] = count;
     all.rank++;
     status = twi_make_output(r, 0, all, &to);
-    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
+    tw_dtype dtype = r->output_operands[0].dtype;
+    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
     for (int64_t i = 0; i < count && bytes && status == TW_OK; i++) {
         const void *value;
-        status = twi_series_get(s, ((const int32_t *)r->inputs[1])[i], &shape, &value, r->error);
+        status = twi_series_get(s, ((const int32_t *)r->inputs[1])[i], dtype, &shape, &value, r->error);
         if (status == TW_OK && value)
             memcpy((char *)to + (size_t)i * bytes, value, bytes);
         else if (status == TW_OK)
@@ -333,7 +337,7 @@ static tw_status run_concat(const twi_run *r)
     void *to, *lengths;
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
     for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
-        status = twi_series_get(s, i, &shape, &value, r->error);
+        status = twi_series_get(s, i, r->output_operands[0].dtype, &shape, &value, r->error);
         if (status == TW_OK && (!value || shape.rank < 1))
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "Concat saw a scalar shape or nothing at index %lld",
                             (long long)i);
@@ -353,7 +357,7 @@ static tw_status run_concat(const twi_run *r)
     if (status == TW_OK)
         status = twi_make_output(r, 1, TW_SHAPE(s->count), &lengths);
     for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
-        status = twi_series_get(s, i, &shape, &value, r->error);
+        status = twi_series_get(s, i, r->output_operands[0].dtype, &shape, &value, r->error);
         size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
         if (bytes)
             memcpy(to, value, bytes);
