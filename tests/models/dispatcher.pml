@@ -6,7 +6,8 @@
  * come to their end, whoever fails and whenever the session is cancelled; a run that ends well has done all its rounds,
  * and one in which nothing failed and that was not cancelled ends well, whatever became of those before it.
  *
- * A loop is one step: its rounds are walked within it, or by dispatchers of its own, to which this applies again.
+ * A loop is one step: its rounds are walked within it, or by dispatchers of its own, to which this applies again. Loops that
+ * run side by side are one step, too: they begin behind all that any of them waits for (run_beside()).
  * A step that is skipped, since its branch is not taken, waits and reports like one that is done (twi_run_step() decides), so
  * it is one here.
  *
