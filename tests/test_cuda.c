@@ -1839,7 +1839,7 @@ static void normalized_convolutions_on_the_card_are_those_apart(void **state)
         take_variant(variant);
         const int first = variant ? variant / 2 % 2 : 0, step = variant ? 2 : 1; /* the played card takes long */
         for (int i = first; i < NORMED_CASES - (variant > 0); i += step)
-            compare_normed((i / step + variant) % 2 ? TW_BFLOAT16 : TW_FLOAT32, i, i % 3 == 0, (i + variant) % 3 == 0,
+            compare_normed(floats[(i / step + variant) % FLOATS], i, i % 3 == 0, (i + variant) % 3 == 0,
                            variant == 0 && i < NORMED_CASES - 1);
     }
     take_all_again();
@@ -1849,19 +1849,21 @@ static void normalized_convolutions_on_the_card_are_those_apart(void **state)
 
 /* ---- convolutions with a pool and a local response normalization behind them ------------------------------------- */
 
-enum { POOLED_CASES = 6, POOLED_INPUTS = 4, POOLED_VALUES = 3 };
+enum { POOLED_CASES = 7, POOLED_INPUTS = 4, POOLED_VALUES = 3, POOLED_ALL = 5 };
 
 static const struct {
     int batch, height, width, channels, filters, size, window, stride, radius;
     bool same, relu;
 } pooled_cases[POOLED_CASES] = {{2, 9, 7, 3, 64, 5, 3, 2, 4, true, true},   {3, 6, 6, 1, 16, 3, 2, 2, 2, false, true},
                                 {1, 4, 5, 4, 48, 2, 3, 1, 4, true, false}, {2, 5, 5, 2, 128, 1, 3, 3, 1, true, true},
-                                {2, 6, 5, 3, 16, 3, 5, 2, 20, true, true}, {2, 24, 24, 3, 64, 5, 3, 2, 4, true, true}};
+                                {2, 6, 5, 3, 16, 3, 5, 2, 20, true, true}, {140, 2, 3, 1, 16, 1, 2, 2, 2, false, true},
+                                {1, 24, 24, 3, 64, 5, 3, 2, 4, true, true}};
 
-/* What comes out, and the gradients of a weighted sum by filter and bias; and with `apart` what is pooled, so that it
- * has to be written down. Filters that are variables are transposed on their way. */
-static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_tensor *values[POOLED_VALUES + 1],
-                       bool *joined)
+/* What comes out, and the gradients of a weighted sum by filter and bias; and with `apart` what is pooled, and the
+ * gradient before the ReLU, so that they have to be written down. Filters that are variables are transposed on their
+ * way. */
+static void run_pooled(const char *device, tw_dtype T, int number, bool apart, bool variable,
+                       tw_tensor *values[POOLED_ALL], bool *joined)
 {
     tw_error error = {0};
     tw_graph *g = tw_graph_create();
@@ -1875,16 +1877,17 @@ static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_ten
                                TW_SHAPE(filters)};
     tw_variable *kept = NULL;
     tw_feed feeds[POOLED_INPUTS];
-    tw_output in[POOLED_INPUTS], fetches[POOLED_VALUES + 1];
+    tw_output in[POOLED_INPUTS], fetches[POOLED_ALL];
     for (int i = 0; i < 3; i++)
         in[i] = tw_placeholder(g, T, shapes[i]);
-    TW_DEVICE(g, "/gpu:0") {
+    TW_DEVICE(g, "%s", device) {
         tw_output filter = in[1];
         if (variable) {
             kept = tw_get_variable(g, "filter", TW_FLOAT32, shapes[1], (tw_initializer){.a = 0.5f});
             filter = T == TW_FLOAT32 ? kept->value : tw_cast(g, kept->value, T);
         }
         tw_output x = tw_bias_add(g, tw_conv2d(g, in[0], filter, &(tw_conv2d_options){.padding = padding}), in[2]);
+        const tw_output sum = x;
         x = fetches[POOLED_VALUES] = pooled_cases[number].relu ? tw_relu(g, x) : x;
         x = tw_max_pool(g, x, &(tw_pool_options){.window = {window, window}, .stride = {stride, stride},
                                                  .padding = padding});
@@ -1892,8 +1895,12 @@ static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_ten
         in[3] = tw_placeholder(g, T, tw_output_shape(x));
         tw_output goal = tw_mul(g, fetches[0], in[3]);
         goal = tw_reduce_sum(g, T == TW_FLOAT32 ? goal : tw_cast(g, goal, TW_FLOAT32), NULL, 0, false);
-        const tw_output by[] = {variable ? kept->value : in[1], in[2]};
-        tw_gradients(g, &goal, 1, NULL, by, 2, &fetches[1]);
+        const tw_output by[] = {variable ? kept->value : in[1], in[2], sum};
+        tw_output gradients[3];
+        tw_gradients(g, &goal, 1, NULL, by, 3, gradients);
+        fetches[1] = gradients[0];
+        fetches[2] = gradients[1];
+        fetches[POOLED_VALUES + 1] = gradients[2];
     }
     for (int i = 0; i < POOLED_INPUTS; i++)
         feeds[i] = (tw_feed){in[i], filled(T, tw_output_shape(in[i]), (unsigned)i + 1)};
@@ -1901,55 +1908,69 @@ static void run_pooled(tw_dtype T, int number, bool apart, bool variable, tw_ten
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
     if (variable)
         fill_filter(session, kept, shapes[1]);
-    memset(values, 0, sizeof *values * (POOLED_VALUES + 1));
-    assert_ok(tw_session_run(session, feeds, POOLED_INPUTS, fetches, POOLED_VALUES + apart, values, &error));
+    memset(values, 0, sizeof *values * POOLED_ALL);
+    const int wanted = apart ? POOLED_ALL : POOLED_VALUES;
+    assert_ok(tw_session_run(session, feeds, POOLED_INPUTS, fetches, wanted, values, &error));
     *joined = plans_have(session, variable ? "_TransposedFilterConv2DMaxPoolLRN" : "_Conv2DMaxPoolLRN");
-    assert_int_equal(*joined, !plans_have(session, "_MaxPoolLRN"));
+    assert_int_equal(*joined, plans_have(session, "_Conv2DMaxPoolLRNGrad"));
+    assert_int_equal(*joined && plans_have(session, "_MaxPoolLRNGrad"), 0);
     for (int i = 0; i < POOLED_INPUTS; i++)
         tw_tensor_release(feeds[i].tensor);
     tw_session_destroy(session);
     tw_graph_destroy(g);
 }
 
-/* By one kernel of ours, and by cuDNN's and a launch. What goes forward, and the bias's gradient, are those of the
- * nodes apart to the bit; filters have gradients by whichever engine, which may round floats. */
+static void release_pooled(tw_tensor *values[POOLED_ALL])
+{
+    for (int v = 0; v < POOLED_ALL; v++)
+        tw_tensor_release(values[v]);
+}
+
+static void compare_pooled(tw_dtype T, int number, bool variable)
+{
+    tw_tensor *apart[POOLED_ALL], *one[POOLED_ALL], *cudnn[POOLED_ALL], *host[POOLED_ALL] = {NULL};
+    bool joined[3], unused;
+    take_variant(0);
+    run_pooled("/gpu:0", T, number, true, variable, apart, &joined[0]);
+    take_variant(6);
+    run_pooled("/gpu:0", T, number, false, variable, one, &joined[1]);
+    assert_int_equal(ours, 2);
+    setenv("TOWER_CONVOLUTIONS", "cudnn", 1);
+    run_pooled("/gpu:0", T, number, false, variable, cudnn, &joined[2]);
+    if (T == TW_BFLOAT16) /* the CPU does not round floats, and rounds half numbers between nodes */
+        run_pooled("/cpu:0", T, number, true, variable, host, &unused);
+    assert_true(!joined[0] && joined[1] && joined[2]);
+    for (int v = 0; v < POOLED_VALUES; v++) {
+        twt_case c = {.file = "pooled", .line = 100 * number + v, .op.op = "_Conv2DMaxPoolLRN", .expected = {apart[v]}};
+        if (v == 0)
+            twt_expect_same_bits(&c, one[v], apart[v], "apart");
+        twt_compare(&c, 0, one[v], "on the card");
+        if (T != TW_FLOAT32)
+            twt_compare(&c, 0, cudnn[v], "by cuDNN's engine and launches");
+        c.expected[0] = host[v];
+        if (T == TW_BFLOAT16)
+            twt_compare(&c, 0, one[v], "beside the CPU's");
+    }
+    release_pooled(apart);
+    release_pooled(one);
+    release_pooled(cudnn);
+    release_pooled(host);
+}
+
+/* By one kernel of ours forward and one for both gradients, and by cuDNN's and launches. What goes forward is that of
+ * the nodes apart to the bit; gradients are added in another order. */
 static void first_layers_of_ours_pool_and_normalize(void **state)
 {
     (void)state;
     needs_card();
     take_ours();
     for (int i = 0; i < POOLED_CASES; i++)
-        for (int t = 0; t < 2 - (i == POOLED_CASES - 1); t++) { /* the played card takes long for the last */
-            tw_tensor *apart[POOLED_VALUES + 1], *one[POOLED_VALUES + 1], *cudnn[POOLED_VALUES + 1];
-            const tw_dtype T = t ? TW_FLOAT32 : TW_BFLOAT16;
-            const bool variable = (i + t) % 2;
-            bool joined[3];
-            take_variant(0);
-            run_pooled(T, i, true, variable, apart, &joined[0]);
-            take_variant(6);
-            run_pooled(T, i, false, variable, one, &joined[1]);
-            assert_int_equal(ours, 1);
-            setenv("TOWER_CONVOLUTIONS", "cudnn", 1);
-            run_pooled(T, i, false, variable, cudnn, &joined[2]);
-            assert_true(!joined[0] && joined[1] && joined[2]);
-            for (int v = 0; v < POOLED_VALUES; v++) {
-                twt_case c = {.file = "pooled", .line = 100 * i + v, .op.op = "_Conv2DMaxPoolLRN",
-                              .expected = {apart[v]}};
-                if (v != 1)
-                    twt_expect_same_bits(&c, one[v], apart[v], "apart");
-                else if (T != TW_FLOAT32)
-                    twt_compare(&c, 0, one[v], "on the card");
-                if (T != TW_FLOAT32)
-                    twt_compare(&c, 0, cudnn[v], "by cuDNN's engine and a launch");
-                tw_tensor_release(one[v]);
-                tw_tensor_release(cudnn[v]);
-            }
-            for (int v = 0; v <= POOLED_VALUES; v++)
-                tw_tensor_release(apart[v]);
-        }
+        for (int t = 0; t < (i < POOLED_CASES - 2 ? 2 : 1); t++) /* the played card takes long for the last */
+            compare_pooled(i == POOLED_CASES - 1 ? TW_BFLOAT16 : floats[(i + t) % FLOATS], i, (i + t) % 2);
     take_all_again();
     cover("_Conv2DMaxPoolLRN");
     cover("_TransposedFilterConv2DMaxPoolLRN");
+    cover("_Conv2DMaxPoolLRNGrad");
 }
 
 /* ---- weights as a step computes with them ---------------------------------------------------------------------- */

@@ -39,6 +39,15 @@ bool twi_device_has_kernel(const twi_device *d, const char *op, tw_dtype type)
     return known && (known->types & ~known->lacked & TWI_TYPE(type));
 }
 
+bool twi_device_has_fast_kernel(const twi_device *d, const char *op, tw_dtype type)
+{
+    const twi_kernel_rows *known = twi_device_has_kernel(d, op, type) ? twi_kernel_index_find(d->kernels, op) : NULL;
+    for (int i = 0; known && i < known->count; i++)
+        if (takes(known->rows[i], type, false) && !takes(known->rows[i], type, true))
+            return true;
+    return false;
+}
+
 bool twi_device_takes_all(const twi_device *d, const char *op, tw_dtype type, bool plain_only)
 {
     const twi_kernel_rows *known = twi_kernel_index_find(d->kernels, op);

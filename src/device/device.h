@@ -121,6 +121,8 @@ const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 
 /* True when the device has some kernel for the op with this type (twi_kernel_type()), whatever the shapes. */
 bool twi_device_has_kernel(const twi_device *d, const char *op, tw_dtype type);
+/* Whether there is more than a plain one. */
+bool twi_device_has_fast_kernel(const twi_device *d, const char *op, tw_dtype type);
 /* True when the device hides what kernels there are for the op with this type. */
 bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
 /* True when the device has a row for the op with this type that takes whatever shapes there are: no need to ask. */

@@ -175,6 +175,16 @@ static tw_status pooled_conv_shape(twi_inference *c, bool transposed)
                            : status;
 }
 
+/* Of filter and bias: image, sizes. */
+static tw_status pooled_conv_grad_shape(twi_inference *c)
+{
+    twi_convolution laid;
+    tw_shape filter = twi_shape_of_value(twi_ask_value(c, 1));
+    c->outputs[0] = filter;
+    c->outputs[1] = TW_SHAPE(twi_dimension(filter, 3));
+    return twi_convolution_lay(c->attrs, false, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
+}
+
 static tw_status straight_pooled_shape(twi_inference *c)
 {
     return pooled_conv_shape(c, false);
@@ -435,6 +445,9 @@ const twi_op twi_fused_ops[] = {
      straight_pooled_shape, NULL, TWI_REWRITTEN},
     {"_TransposedFilterConv2DMaxPoolLRN", "input:T, filter:T, bias:T", "output:T, pooled:T, argmax:uint8",
      FLOATS "; " POOLED_CONV, transposed_pooled_shape, NULL, TWI_REWRITTEN},
+    /* _MaxPoolLRNGrad, and of what it gives Conv2DBackpropFilter and BiasAddGrad */
+    {"_Conv2DMaxPoolLRNGrad", "input:T, filter_sizes:int32, gradient:T, pooled:T, argmax:uint8",
+     "filter_backprop:T, bias_backprop:T", FLOATS "; " POOLED_CONV, pooled_conv_grad_shape, NULL, TWI_REWRITTEN},
     /* LRNGrad, MaxPoolGrad and, with relu, ReluGrad */
     {"_MaxPoolLRNGrad", "gradient:T, pooled:T, argmax:uint8", "output:T",
      FLOATS "; " POOL "; height:int; width:int; relu:bool=false", unpooled_shape, NULL, TWI_REWRITTEN},

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Of the other types there are plain kernels only, which gain nothing. */
+/* Everywhere: plain kernels gain nothing, and of other types, as of float16 on the host, there may be no others. */
 #define FAST (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
 
 static bool is_channels_last(const twi_node *node)
@@ -40,10 +40,11 @@ static void product_type(const twi_match *m, twi_attr_list *attrs)
     put(attrs, tw_attr_type("U", twi_dtype(c.node ? c : twi_matched(m, "p"))));
 }
 
-/* From bfloat16 to float. */
+/* From bfloat16 or float16 to float. */
 static bool widens(const twi_node *cast)
 {
-    return twi_attr_type(&cast->attrs, "DstT") == TW_FLOAT32 && twi_attr_type(&cast->attrs, "SrcT") == TW_BFLOAT16;
+    const tw_dtype from = twi_attr_type(&cast->attrs, "SrcT");
+    return twi_attr_type(&cast->attrs, "DstT") == TW_FLOAT32 && (from == TW_BFLOAT16 || from == TW_FLOAT16);
 }
 
 static bool fits_product_cast(const twi_match *m)
@@ -173,6 +174,9 @@ static const twi_fusion rows[] = {
      FAST},
     {"f = _FusedConv2D(x, w, c); n, p, a = _MaxPoolLRN(f)", "_Conv2DMaxPoolLRN(x, w, c) -> n, p, a",
      "f: " CONV ",relu; n: ksize,depth_radius,bias,alpha,beta", NULL, pool_behind, FAST},
+    {"n = _MaxPoolLRNGrad(g, p, a); f = Conv2DBackpropFilter(x, sizes, n); b = BiasAddGrad(n)",
+     "_Conv2DMaxPoolLRNGrad(x, sizes, g, p, a) -> f, b", "f: " CONV "; n: ksize,depth_radius,bias,alpha,beta,relu",
+     fits_filter_gradient, pool_behind, FAST},
     /* the normalized image is gone afterwards, so only these may want it */
     {"n = LRN(x); p = MaxPool(n); ?q = MaxPoolGrad(n, p, g); ?s = LRNGrad(q, x, n); ?r = ReluGrad(s, x)",
      "_LRNMaxPool(x) -> p, a; _LRNMaxPoolGrad(g, x, a) -> r|s", POOL_LRN "; relu = ?r", fits_pool_lrn, NULL, FAST},

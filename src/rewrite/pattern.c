@@ -497,14 +497,25 @@ static bool may_apply(const pattern *p, const op_set *set)
     return may;
 }
 
+/* Whether the row is for nodes of this one's type. */
+static bool is_for(const twi_rewriting *r, const pattern *p, const twi_node *node)
+{
+    const tw_dtype type = twi_attr_type(&node->attrs, "T");
+    bool fast = true;
+    if (!p->row->types || p->row->types >> type & 1)
+        return true;
+    for (int k = 0; k < p->num_products && fast; k++)
+        fast = twi_device_has_fast_kernel(r->devices->items[node->device], p->products[k].ops[0]->name, type);
+    return fast;
+}
+
 /* True if it was applied somewhere. */
 static bool apply_row(twi_rewriting *r, const pattern *p)
 {
     bool any = false;
     for (int id = 0, count = r->region->nodes.count; id < count && r->region->error.status == TW_OK; id++) {
         twi_node *node = r->region->nodes.items[id];
-        if (is_one_of(&p->clauses[0], node) && !node->gone && !node->became &&
-            (!p->row->types || p->row->types >> twi_attr_type(&node->attrs, "T") & 1))
+        if (is_one_of(&p->clauses[0], node) && !node->gone && !node->became && is_for(r, p, node))
             any = try_node(&(twi_match){.r = r, .p = p}, 0, node) || any;
     }
     return any;

@@ -40,7 +40,8 @@ typedef struct twi_fusion {
     const char *find, *make, *attrs;
     bool (*fits)(const twi_match *match);                        /* more conditions; NULL: none */
     void (*more)(const twi_match *match, twi_attr_list *attrs); /* more attributes; NULL: none */
-    uint64_t types; /* of attribute T of the first clause's node; 0: any */
+    uint64_t types; /* of attribute T of the first clause's node; of others, what its device has more than plain kernels
+                       for; 0: any */
 } twi_fusion;
 
 /* What a name of the pattern stands for; {NULL, 0}: it is not there. For fits() and more(). */

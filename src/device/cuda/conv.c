@@ -1,9 +1,10 @@
 /* conv.c - Conv2D, its gradients and its fused forms by cuDNN's operation graphs (cudnn_graph.h), or by kernels of ours
- * where those are faster (implicit_gemm.cu).
+ * where those are faster (implicit_gemm.cu, conv_pool.cu).
  *
  * With a batch normalization behind it, a kernel of ours leaves the moments of what it stores, where behind cuDNN's a
  * launch reads that again; the contest is between the two together. So it is where a pool and a local response
- * normalization stand behind, which one kernel of ours does, too. Where none of ours would do, nodes stay apart.
+ * normalization stand behind, which one kernel of ours does, too, and with all their gradients; behind cuDNN's there
+ * are launches for them. Where none of ours would do, nodes stay apart.
  *
  * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are transposed on the way,
  * into or out of the workspace; ops whose names begin with _TransposedFilter have them as they are there. Not every
@@ -24,7 +25,7 @@
 #define WORKSPACE_LIMIT ((size_t)256 << 20)
 #define ALIGNMENT ((size_t)256)
 
-enum { OWN_VARIANTS = 8, MOST_SIDE = 4096 };
+enum { OWN_VARIANTS = TWI_CUDA_CONV_POOLS + 1, MOST_SIDE = 4096 };
 
 /* Of what bits kernels of ours give, by direction. */
 static const uint64_t own_revisions[] = {
@@ -52,6 +53,8 @@ typedef struct convolution {
     bool pooled;                     /* a pool and a local response normalization stand behind, */
     twi_cuda_pool pool;              /* these */
     twi_cuda_lrn lrn;
+    bool relu;                       /* of a gradient that is pooled: a ReLU stands before them, */
+    twi_cuda_reduction bias;         /* and of the bias's, by a launch of its own */
     twi_cuda_batch_norm norm;        /* with the parts that a launch of its own makes moments of */
     twi_engine_rules rules;
     twi_variant_pack pack;
@@ -59,7 +62,8 @@ typedef struct convolution {
     bool transposed;                     /* filters are [K,kh,kw,C] outside, too */
     bool padded;                     /* the image is copied into a larger one, [N, sides, C] */
     int64_t sides[2];
-    size_t filter_bytes, padded_bytes, moments_bytes, convolved_bytes, workspace; /* the run's parts, in this order */
+    size_t filter_bytes, padded_bytes, moments_bytes, convolved_bytes, workspace; /* the run's parts, in this order; of
+                                                                                     moments, or a bias's sums */
 } convolution;
 
 static void release(void *state)
@@ -100,8 +104,8 @@ static void find_own(convolution *c)
     twi_cuda_conv *o = &c->by_us;
     bool plain = c->device->card.capability >= 80 && c->rules.tensor_cores && g->batch > 0 && g->batch <= INT32_MAX &&
                  g->in_channels <= INT32_MAX && g->out_channels <= INT32_MAX;
-    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu, .moments = c->normalized,
-                         .pooled = c->pooled, .pool = c->pool, .lrn = c->lrn,
+    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu || c->relu,
+                         .moments = c->normalized, .pooled = c->pooled, .pool = c->pool, .lrn = c->lrn,
                          .shared = (size_t)c->device->card.shared, .batch = (int)g->batch,
                          .in_channels = (int)g->in_channels, .out_channels = (int)g->out_channels};
     for (int i = 0; i < 2; i++) {
@@ -114,11 +118,12 @@ static void find_own(convolution *c)
     c->num_own = 0;
     for (int variant = 0; variant < OWN_VARIANTS && plain; variant++) {
         size_t workspace;
-        bool fits = twi_cuda_conv_fits(o, variant, &workspace);
+        bool pools = variant == TWI_CUDA_CONV_POOLS;
+        bool fits = pools ? twi_cuda_conv_pool_fits(o, &workspace) : twi_cuda_conv_fits(o, variant, &workspace);
         c->fits_own = c->fits_own || fits;
-        c->fits_pooled = c->fits_pooled || (fits && twi_cuda_conv_pools(variant));
+        c->fits_pooled = c->fits_pooled || (fits && pools);
         if (fits && may_take(true, variant))
-            c->own[c->num_own++] = (own_kernel){variant, twi_cuda_conv_parts(o, variant), workspace};
+            c->own[c->num_own++] = (own_kernel){variant, pools ? 0 : twi_cuda_conv_parts(o, variant), workspace};
     }
 }
 
@@ -135,6 +140,17 @@ static void plan_norm(const twi_prepare *p, convolution *c)
     for (int i = 0; i < c->num_own; i++)
         most = c->own[i].parts > most ? c->own[i].parts : most;
     c->moments_bytes = round_up((size_t)most * ((size_t)c->norm.channels * 2 + 1) * sizeof(float));
+}
+
+/* The sums of a bias's gradient, and room for what such a launch has in between. */
+static void plan_bias(convolution *c)
+{
+    const twi_window *w = &c->laid.window;
+    const int64_t rows = c->laid.batch * w->output[0] * w->output[1], channels = c->laid.out_channels;
+    c->bias = (twi_cuda_reduction){.fold = TWI_CUDA_SUM, .outputs = channels, .inputs = rows, .num_kept = 1,
+                                   .num_reduced = 1, .kept_size = {channels}, .kept_step = {1},
+                                   .reduced_size = {rows}, .reduced_step = {channels}};
+    c->moments_bytes = round_up(twi_cuda_reduction_plan(&c->bias, c->graph.type));
 }
 
 static const own_kernel *own_of(const convolution *c, const void *plan)
@@ -239,10 +255,10 @@ static tw_status execute_plan(convolution *c, void *plan, void *const pointers[4
     return status;
 }
 
-/* Kernels of ours leave moments only of what is laid for vectors, and of what is trained in. */
-static bool leaves_moments(const convolution *c, const own_kernel *own, void *const pointers[3])
+/* Kernels of ours leave moments only of what is laid for vectors. */
+static bool leaves_moments(const own_kernel *own, void *const pointers[3])
 {
-    bool fits = own && c->graph.type != TW_FLOAT16;
+    bool fits = own != NULL;
     for (int i = 0; i < 3; i++)
         fits = fits && (uintptr_t)pointers[i] % 16 == 0;
     return fits;
@@ -255,7 +271,7 @@ static tw_status execute_with_moments(convolution *c, void *plan, void *const po
     const own_kernel *own = own_of(c, plan);
     tw_status status;
     *norm = c->norm;
-    if (leaves_moments(c, own, pointers)) {
+    if (leaves_moments(own, pointers)) {
         norm->parts = own->parts;
         norm->counted = true;
         return execute_own(c, own, pointers, false, moments, workspace, stream, error);
@@ -287,7 +303,7 @@ done:
 
 static bool pools(const own_kernel *own)
 {
-    return own && twi_cuda_conv_pools(own->variant);
+    return own && own->variant == TWI_CUDA_CONV_POOLS;
 }
 
 /* The convolution, with its bias, and what stands behind it. */
@@ -298,8 +314,8 @@ static tw_status execute_pooled(convolution *c, void *plan, void *const pointers
     tw_status status = TW_OK;
     if (pools(own)) {
         TWI_CALL(&c->device->base, error,
-                 twi_cuda_conv_pool(stream, &c->by_us, own->variant, pointers[0], pointers[1], pointers[3], to->y,
-                                    to->most, to->argmax));
+                 twi_cuda_conv_pool(stream, &c->by_us, pointers[0], pointers[1], pointers[3], to->y, to->most,
+                                    to->argmax));
         return TW_OK;
     }
     TWI_TRY(execute_plan(c, plan, pointers, c->graph.bias, workspace, stream, error));
@@ -307,6 +323,30 @@ static tw_status execute_pooled(convolution *c, void *plan, void *const pointers
         TWI_TRY(add_bias(c, stream, pointers[3], pointers[2], error));
     TWI_CALL(&c->device->base, error,
              twi_cuda_pool_lrn(stream, c->graph.type, &c->pool, &c->lrn, pointers[2], to->y, to->most, to->argmax));
+done:
+    return status;
+}
+
+/* The gradients of filter and bias by that of y. Sums: room of the bias's launch. *apart: the filter's is
+ * [K,kh,kw,C]. */
+static tw_status execute_pooled_gradient(convolution *c, void *plan, void *const pointers[4], const pooled *of,
+                                         void *filter, void *sums, void *workspace, cudaStream_t stream, bool *apart,
+                                         tw_error *error)
+{
+    tw_status status = TW_OK;
+    *apart = !pools(own_of(c, plan));
+    if (!*apart) {
+        TWI_CALL(&c->device->base, error,
+                 twi_cuda_conv_pool_grad(stream, &c->by_us, pointers[0], of->y, of->most, of->argmax, filter,
+                                         pointers[3], workspace));
+        return TW_OK;
+    }
+    TWI_CALL(&c->device->base, error,
+             twi_cuda_pool_lrn_grad(stream, c->graph.type, &c->pool, &c->lrn, c->relu, of->y, of->most, of->argmax,
+                                    pointers[2]));
+    TWI_CALL(&c->device->base, error,
+             twi_cuda_reduce(stream, c->graph.type, &c->bias, pointers[2], pointers[3], sums, c->by_us.counters));
+    status = execute_plan(c, plan, pointers, false, workspace, stream, error);
 done:
     return status;
 }
@@ -323,9 +363,12 @@ static tw_status try_engine(void *user, const twi_candidate *candidate, char *op
         return execute_with_moments(c, candidate->plan, pointers, pointers[3], workspace, stream,
                                     &(twi_cuda_batch_norm){0}, error);
     if (c->pooled) {
-        char *y = (char *)pointers[3] + bytes[3], *most = y + pooled_bytes(c);
-        return execute_pooled(c, candidate->plan, pointers, &(pooled){y, most, (uint8_t *)most + pooled_bytes(c)},
-                              workspace, stream, error);
+        char *y = (char *)pointers[3] + bytes[3], *most = y + pooled_bytes(c), *argmax = most + pooled_bytes(c);
+        const pooled all = {y, most, (uint8_t *)argmax};
+        return c->graph.direction == TWI_CONV_FORWARD
+                   ? execute_pooled(c, candidate->plan, pointers, &all, workspace, stream, error)
+                   : execute_pooled_gradient(c, candidate->plan, pointers, &all, pointers[1], argmax + pooled_bytes(c),
+                                             workspace, stream, &(bool){0}, error);
     }
     return execute_plan(c, candidate->plan, pointers, c->graph.bias, workspace, stream, error);
 }
@@ -359,6 +402,8 @@ static tw_status choose_engine(twi_prepare *p, convolution *c)
                            .node = p->node, .user = c, .next = next_engine, .run = try_engine, .drop = drop_engine};
     measure_operands(c, bytes);
     contest.bytes = bytes[0] + bytes[1] + bytes[2] + bytes[3] + 3 * pooled_bytes(c);
+    if (c->pooled)
+        contest.bytes += c->moments_bytes;
     write_key(c, contest.key, sizeof contest.key);
     tw_status status = twi_choose(c->device, &contest, &winner, p->error);
     if (c->library)
@@ -451,6 +496,7 @@ typedef struct operands {
 enum {
     CONVOLVED = 6,         /* the output of the convolution before a normalization */
     POOLED_OUTPUTS = 3,    /* of one before a pool: y, maxima, argmax */
+    POOLED_GRADIENT_INPUTS = 5, /* image, sizes, that of y, maxima, argmax */
 };
 
 static operands operands_of(const twi_prepare *p, twi_conv_direction direction)
@@ -482,7 +528,8 @@ static tw_status lay_pool(const twi_prepare *p, convolution *c)
     twi_prepare pool = *p;
     pool.attrs = &attrs;
     tw_status status = twi_cuda_pool_of(&pool, &convolved, &c->pool);
-    return status == TW_OK ? twi_cuda_lrn_of(p, &p->outputs[0], &c->lrn) : status;
+    const twi_operand *y = c->graph.direction == TWI_CONV_FORWARD ? &p->outputs[0] : &p->inputs[2];
+    return status == TW_OK ? twi_cuda_lrn_of(p, y, &c->lrn) : status;
 }
 
 /* All that follows from shapes and attributes; *empty: there is nothing to compute. */
@@ -492,7 +539,9 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     c->graph = graph_of(p, direction);
     c->device = (twi_cuda_device *)p->device;
     c->normalized = p->num_outputs > CONVOLVED;
-    c->pooled = p->num_outputs == POOLED_OUTPUTS;
+    c->pooled = direction == TWI_CONV_FORWARD ? p->num_outputs == POOLED_OUTPUTS
+                                              : p->num_inputs == POOLED_GRADIENT_INPUTS;
+    c->relu = c->pooled && direction != TWI_CONV_FORWARD && twi_attr_bool(p->attrs, "relu", false);
     c->transposed = strncmp(p->op, "_TransposedFilter", strlen("_TransposedFilter")) == 0;
     *empty = o.image->elements == 0 || o.filter->elements == 0 || o.output->elements == 0;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
@@ -521,6 +570,8 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     draw(p, c);
     if (c->normalized)
         plan_norm(p, c);
+    if (c->pooled && direction != TWI_CONV_FORWARD)
+        plan_bias(c);
     return TW_OK;
 }
 
@@ -548,15 +599,25 @@ static tw_status accepts_forward(const twi_prepare *p)
 }
 
 /* With what stands behind. */
-static tw_status accepts_joined(const twi_prepare *p)
+static tw_status accepts_with_all(const twi_prepare *p, twi_conv_direction direction)
 {
     convolution c = {0};
     bool empty;
-    tw_status status = lay(p, TWI_CONV_FORWARD, &c, &empty);
+    tw_status status = lay(p, direction, &c, &empty);
     if (status == TW_OK && (empty || !(c.pooled ? c.fits_pooled : c.fits_own)))
         return twi_fail(p->error, TW_UNIMPLEMENTED, "no kernel of ours for this %s",
                         c.pooled ? "pools and normalizes" : "leaves moments");
-    return status == TW_OK ? accepts_forward(p) : status;
+    return status == TW_OK ? accepts(p, direction) : status;
+}
+
+static tw_status accepts_joined(const twi_prepare *p)
+{
+    return accepts_with_all(p, TWI_CONV_FORWARD);
+}
+
+static tw_status accepts_pooled_gradient(const twi_prepare *p)
+{
+    return accepts_with_all(p, TWI_CONV_BACKWARD_FILTER);
 }
 
 static tw_status accepts_backprop_input(const twi_prepare *p)
@@ -602,10 +663,10 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
         set_apart(c);
         return TW_OK;
     }
-    if (c->num_own > 0 && direction == TWI_CONV_BACKWARD_FILTER)
+    if ((c->num_own > 0 || c->pooled) && direction == TWI_CONV_BACKWARD_FILTER)
         TWI_TRY(twi_cuda_take_counters(p, &c->by_us.counters));
     TWI_TRY(choose(p, c));
-    if (!own_of(c, c->plan))
+    if (!own_of(c, c->plan) && !c->pooled)
         p->touches = NULL; /* the library counts elsewhere */
     p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->moments_bytes + c->convolved_bytes +
                    c->workspace;
@@ -785,6 +846,25 @@ done:
     return status;
 }
 
+/* image, sizes, gradient of y, maxima, argmax: those of filter and bias. */
+static tw_status run_pooled_gradient(const twi_run *r)
+{
+    convolution *c = r->state;
+    bool apart;
+    rooms room = rooms_of(r, c);
+    void *pointers[4] = {c->padded ? room.image : (void *)r->inputs[0], room.filter, room.convolved, r->outputs[1]};
+    const pooled of = {(void *)r->inputs[2], (void *)r->inputs[3], (uint8_t *)r->inputs[4]};
+    tw_status status = TW_OK;
+    if (c->padded)
+        TWI_TRY(pad_image(r, c, false, r->inputs[0], room.image));
+    TWI_TRY(execute_pooled_gradient(c, c->plan, pointers, &of, r->outputs[0], room.moments, room.workspace, r->stream,
+                                    &apart, r->error));
+    if (apart)
+        TWI_TRY(turn_filter(r, c, true, room.filter, r->outputs[0]));
+done:
+    return status;
+}
+
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
 const twi_kernel twi_cuda_conv_kernels[] = {
@@ -797,6 +877,8 @@ const twi_kernel twi_cuda_conv_kernels[] = {
     {"_Conv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release, .accepts = accepts_joined},
     {"_TransposedFilterConv2DMaxPoolLRN", "cudnn", FLOATS, prepare_forward, run_pooled, release,
      .accepts = accepts_joined},
+    {"_Conv2DMaxPoolLRNGrad", "cudnn", FLOATS, prepare_backprop_filter, run_pooled_gradient, release,
+     .accepts = accepts_pooled_gradient},
     {"_TransposedFilterConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
      .accepts = accepts_backprop_input},
     {"_TransposedFilterConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,

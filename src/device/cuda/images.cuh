@@ -368,4 +368,38 @@ static __device__ __forceinline__ void lrn_gradient(const twi_cuda_lrn &l, float
         dx[k] = dy[k] * powers[k] + x[k] * (-2 * l.alpha * l.beta * sums[k]);
 }
 
+/* Where the ReLU before was shut nothing goes on. */
+static __device__ __forceinline__ void shut(bool relu, const float (&x)[QUAD], float (&dx)[QUAD])
+{
+    for (int k = 0; k < QUAD; k++)
+        if (relu && x[k] <= 0)
+            dx[k] = 0;
+}
+
+/* Where a thread stands in a block that looks at `slots` whole pixels at once. */
+struct standing {
+    int slot, slots, c;
+};
+
+/* The gradient of a normalization by what was pooled in so many windows, which lies in shared memory then; `room` is
+ * for two quads of each thread. A pixel that was not above 0 and was chosen all the same is where the ReLU was shut.
+ * What was pooled, and the gradient behind, `read` says: read(x, dy, window). */
+template <typename R>
+static __device__ __forceinline__ void pooled_gradients(const twi_cuda_lrn &l, bool relu, const standing &own,
+                                                        int windows, R read, float *room, float *gradients)
+{
+    const int padded = (l.channels + QUAD - 1) / QUAD * QUAD;
+    for (int first = 0; first < windows; first += own.slots) { /* all threads come */
+        const int window = first + own.slot;
+        float x[QUAD] = {0, 0, 0, 0}, dy[QUAD] = {0, 0, 0, 0}, dx[QUAD];
+        if (window < windows)
+            read(x, dy, window);
+        lrn_gradient(l, room, own.c, l.channels, x, NULL, dy, dx);
+        shut(relu, x, dx);
+        if (window < windows)
+            store<QUAD>(gradients + window * padded + own.c, narrow<float, QUAD>(dx));
+    }
+    __syncthreads();
+}
+
 #endif

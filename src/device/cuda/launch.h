@@ -299,10 +299,8 @@ cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda
                               const void *x, void *y, void *pooled, uint8_t *argmax);
 cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                               const void *x, void *y, uint8_t *argmax);
-/* The workspace holds floats, as many as there are in pooled. */
 cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
-                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
-                                   void *workspace);
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx);
 cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                                    bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx);
 
@@ -420,9 +418,9 @@ typedef enum twi_conv_direction { TWI_CONV_FORWARD, TWI_CONV_BACKWARD_DATA, TWI_
 typedef struct twi_cuda_conv {
     tw_dtype type; /* a float type */
     twi_conv_direction direction;
-    bool relu;     /* forward: cuts off what is not above 0, after the bias */
+    bool relu;     /* cuts off what is not above 0, after the bias: forward, or where it is pooled */
     bool moments;  /* forward: those of the output will be wanted */
-    bool pooled;   /* forward: this pool and this normalization stand behind */
+    bool pooled;   /* this pool and this normalization stand behind; not of the image's gradient */
     twi_cuda_pool pool;
     twi_cuda_lrn lrn;
     size_t shared; /* bytes of shared memory that a block may have */
@@ -433,19 +431,27 @@ typedef struct twi_cuda_conv {
 
 /* There are variants of the same numbers from 0 on, of which some card likes one best; none for most sizes. */
 bool twi_cuda_conv_fits(const twi_cuda_conv *conv, int variant, size_t *workspace);
-/* Whether the variant pools and normalizes, too. */
-bool twi_cuda_conv_pools(int variant);
 /* How many parts of its rows a variant leaves the moments of, where the convolution has `moments`. */
 int twi_cuda_conv_parts(const twi_cuda_conv *conv, int variant);
 /* What the direction computes is written, of the image, the filter and the output; bias may be NULL. Moments: NULL, or
- * where those of the output's parts go, of float or bfloat16, as batch normalization's; then addresses are multiples of
- * 16, and there is neither bias nor ReLU. */
+ * where those of the output's parts go, as batch normalization's; then addresses are multiples of 16, and there is
+ * neither bias nor ReLU. */
 cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *conv, int variant, void *image, void *filter,
                               void *output, const void *bias, void *moments, void *workspace);
 
-/* The same by a variant that pools; argmax as in pool_lrn.cu. */
-cudaError_t twi_cuda_conv_pool(cudaStream_t stream, const twi_cuda_conv *conv, int variant, const void *image,
-                               const void *filter, const void *bias, void *y, void *pooled, uint8_t *argmax);
+/* ---- conv_pool.cu ----------------------------------------------------------------------------------------------- */
+
+enum { TWI_CUDA_CONV_POOLS = 6 }; /* the number of the variant that does what follows */
+
+/* Whether one launch does a convolution that is pooled, forward, or all that follows here of its gradients. */
+bool twi_cuda_conv_pool_fits(const twi_cuda_conv *conv, size_t *workspace);
+/* With the pool and the normalization behind it; argmax as in pool_lrn.cu. */
+cudaError_t twi_cuda_conv_pool(cudaStream_t stream, const twi_cuda_conv *conv, const void *image, const void *filter,
+                               const void *bias, void *y, void *pooled, uint8_t *argmax);
+/* The gradients of the filter, [sides, in channels, out channels], and of the bias, by that of y. */
+cudaError_t twi_cuda_conv_pool_grad(cudaStream_t stream, const twi_cuda_conv *conv, const void *image, const void *dy,
+                                    const void *pooled, const uint8_t *argmax, void *filter, void *bias,
+                                    void *workspace);
 
 /* ---- dense_loss.cu ---------------------------------------------------------------------------------------------- */
 

@@ -62,7 +62,6 @@ static tw_status accepts_pool_lrn_grad(const twi_prepare *p)
 
 static tw_status prepare_pool_lrn_grad(twi_prepare *p)
 {
-    p->workspace = (size_t)p->inputs[1].elements * sizeof(float);
     return prepare(p, &p->outputs[0], &p->inputs[1]);
 }
 
@@ -70,8 +69,7 @@ static tw_status run_pool_lrn_grad(const twi_run *r)
 {
     const tail *t = r->state;
     return TWI_LAUNCH(r, twi_cuda_pool_lrn_grad(r->stream, r->input_operands[0].dtype, &t->pool, &t->lrn, t->relu,
-                                                r->inputs[0], r->inputs[1], r->inputs[2], r->outputs[0],
-                                                r->workspace));
+                                                r->inputs[0], r->inputs[1], r->inputs[2], r->outputs[0]));
 }
 
 /* x: y, argmax */

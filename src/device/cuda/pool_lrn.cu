@@ -112,48 +112,37 @@ static __global__ void __launch_bounds__(BAND_THREADS, 2)
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* Where the ReLU before was shut nothing goes on. */
-static __device__ __forceinline__ void shut(bool relu, const float (&x)[QUAD], float (&dx)[QUAD])
-{
-    for (int k = 0; k < QUAD; k++)
-        if (relu && x[k] <= 0)
-            dx[k] = 0;
-}
-
-/* The normalization's gradient of what was pooled, into the workspace. A pixel that was not above 0 and was chosen all
- * the same is where the ReLU was shut. */
-template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(MOST_THREADS)
-    pooled_gradient_kernel(twi_cuda_lrn l, bool relu, quads q, const T *dy, const T *pooled, float *gradient)
+/* A block has the rows of an image that are a band of squares of SIDE * SIDE pixels, so that a window is looked at
+ * once for all of one. */
+template <typename T, bool WHOLE, int SIDE>
+static __global__ void __launch_bounds__(BAND_THREADS, WHOLE ? 2 : 1)
+    pool_lrn_grad_kernel(pooling pool, twi_cuda_lrn l, bool relu, bands b, const T *dy, const T *pooled,
+                         const uint8_t *argmax, T *dx)
 {
     DYNAMIC_SHARED(float, shared);
-    const unsigned i = thread_of_launch();
-    unsigned own, pixel = twi_divide(q.each, i, &own) * (unsigned)l.channels;
-    const int c = (int)own * QUAD;
-    float x[QUAD] = {0, 0, 0, 0}, given[QUAD] = {0, 0, 0, 0}, dx[QUAD];
-    if (i < (unsigned)q.count) {
-        take_quad<WHOLE>(x, pooled + pixel, c, l.channels);
-        take_quad<WHOLE>(given, dy + pixel, c, l.channels);
+    const twi_cuda_pool &p = pool.p;
+    const int across = (p.image[1] + SIDE - 1) / SIDE, padded = (int)b.quads.divisor * QUAD;
+    const band own = band_of_block(b, (p.image[0] + SIDE - 1) / SIDE);
+    float *gradients = shared + 2 * QUAD * blockDim.x;
+    int top, end;
+    windows_over(pool, 0, own.first * SIDE, min(own.rows * SIDE, p.image[0] - own.first * SIDE), &top, &end);
+    const unsigned from = element_of(p.output, p.channels, own.n, top, 0, 0);
+    const auto read = [&](float (&x)[QUAD], float (&given)[QUAD], int window) {
+        take_quad<WHOLE>(x, pooled + from + window * p.channels, own.c, p.channels);
+        take_quad<WHOLE>(given, dy + from + window * p.channels, own.c, p.channels);
+    };
+    pooled_gradients(l, relu, {own.slot, own.slots, own.c}, (end - top) * p.output[1], read, shared, gradients);
+    auto look = [&](int (&cells)[QUAD], float (&values)[QUAD], int row, int column) {
+        const int window = (row - top) * p.output[1] + column;
+        take_cells<WHOLE>(cells, argmax + from + window * p.channels, own.c, p.channels);
+        take_quad<true>(values, gradients + window * padded, own.c, padded);
+    };
+    for (int i = own.slot; i < own.rows * across; i += own.slots) {
+        const place at = {own.n, (own.first + i / across) * SIDE, i % across * SIDE, own.c};
+        float sums[SIDE][SIDE][QUAD];
+        collect(pool, at, look, sums);
+        put_pixels<WHOLE>(p, at, dx, sums);
     }
-    lrn_gradient(l, shared, c, l.channels, x, NULL, given, dx);
-    shut(relu, x, dx);
-    if (i < (unsigned)q.count)
-        put_quad<WHOLE>(gradient + pixel + c, dx, c, l.channels);
-}
-
-/* A thread takes SIDE * SIDE pixels, so that a window is looked at once for all of them. */
-template <typename T, bool WHOLE, int SIDE>
-static __global__ void spread_kernel(pooling pool, quads q, const float *gradient, const uint8_t *argmax, T *dx)
-{
-    const unsigned i = thread_of_launch();
-    if (i >= (unsigned)q.count)
-        return;
-    place at = place_of(q, i);
-    at.row *= SIDE;
-    at.column *= SIDE;
-    float sums[SIDE][SIDE][QUAD];
-    collect_chosen<WHOLE>(pool, at, gradient, argmax, sums);
-    put_pixels<WHOLE>(pool.p, at, dx, sums);
 }
 
 template <typename T, bool WHOLE>
@@ -196,15 +185,39 @@ static size_t floats_of_row(const twi_cuda_pool *p)
     return (size_t)p->image[1] * quads_of_pixel(p) * QUAD;
 }
 
+static unsigned threads_of_band(const twi_cuda_pool *p)
+{
+    return BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p);
+}
+
 static size_t rows_under_window(const twi_cuda_pool *p)
 {
     return (size_t)(p->size[0] > p->stride[0] ? p->size[0] : p->stride[0]);
 }
 
+/* Of the gradient: of a row of windows; for each row of squares there is one, and besides as many of such; and what it
+ * needs before. */
+static size_t floats_of_windows(const twi_cuda_pool *p)
+{
+    return (size_t)p->output[1] * quads_of_pixel(p) * QUAD;
+}
+
+static size_t windows_before(const twi_cuda_pool *p)
+{
+    return (size_t)((max(p->size[0], 2) - 2) / p->stride[0] + 1);
+}
+
+static size_t gradient_room(const twi_cuda_pool *p)
+{
+    return (size_t)threads_of_band(p) * QUAD * 2;
+}
+
 bool twi_cuda_bands_fit(const twi_cuda_pool *p)
 {
     const size_t most = ASKED_SHARED / sizeof(float);
-    return p->channels == 0 || (quads_of_pixel(p) <= BAND_THREADS && floats_of_row(p) * rows_under_window(p) <= most);
+    return p->channels == 0 ||
+           (quads_of_pixel(p) <= BAND_THREADS && floats_of_row(p) * rows_under_window(p) <= most &&
+            floats_of_windows(p) * (windows_before(p) + 1) + gradient_room(p) <= most);
 }
 
 /* Of `rows` of each image; a band has `before` floats of shared memory, and `each` in every row. As many bands as fill
@@ -219,7 +232,7 @@ static band_launch plan_bands(const twi_cuda_pool *p, int rows, size_t before, s
     b->each_image = (rows + b->rows - 1) / b->rows;
     b->quads = twi_divider_of(quads_of_pixel(p));
     made.blocks = (unsigned)(p->batch * b->each_image);
-    made.threads = BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p);
+    made.threads = threads_of_band(p);
     made.shared = (before + each * (size_t)b->rows) * sizeof(float);
     return made;
 }
@@ -252,22 +265,19 @@ cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda
 }
 
 cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
-                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
-                                   void *workspace)
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx)
 {
-    const quads q = windows_of(p);
-    float *gradient = (float *)workspace;
-    if (q.count > 0)
-        FLOAT_TYPES(type, QUADS(are_whole(q.channels, dy, pooled, gradient, NULL),
-                                LAUNCH(blocks_of_pixels(q), threads_of(q), shared_of(q, 2), stream,
-                                       pooled_gradient_kernel<T, WHOLE>)(*l, relu, q, (const T *)dy, (const T *)pooled,
-                                                                         gradient)))
-    if ((int64_t)p->batch * p->image[0] * p->image[1] * p->channels > 0)
-        FLOAT_TYPES(type, SIDES(p, QUADS(are_whole(q.channels, gradient, argmax, dx, NULL),
-                                         LAUNCH(blocks_of(squares_of(p, SIDE)), FEW_THREADS, 0, stream,
-                                                spread_kernel<T, WHOLE, SIDE>)(pooling_of(p), squares_of(p, SIDE),
-                                                                               gradient, argmax, (T *)dx))))
-    return cudaGetLastError();
+    const size_t row = floats_of_windows(p);
+    cudaError_t code = cudaErrorInvalidValue;
+    if ((int64_t)p->batch * p->image[0] * p->image[1] * p->channels == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, SIDES(p, const int rows = (p->image[0] + SIDE - 1) / SIDE;
+                            const band_launch m = plan_bands(p, rows, windows_before(p) * row + gradient_room(p), row);
+                            QUADS(are_whole(p->channels, dy, pooled, argmax, dx),
+                                  code = launch_large(m.blocks, m.threads, m.shared, stream,
+                                                      pool_lrn_grad_kernel<T, WHOLE, SIDE>, pooling_of(p), *l, relu,
+                                                      m.b, (const T *)dy, (const T *)pooled, argmax, (T *)dx))))
+    return code;
 }
 
 cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
