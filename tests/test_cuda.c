@@ -2,6 +2,7 @@
  * computes what the CPU's does. Skipped where there is neither. */
 #include "op_testing.h"
 #include "planned_nodes.h"
+#include "typed_testing.h"
 
 #include "device/plugin.h"
 #include "device/fused/scalars.h"
@@ -1482,6 +1483,44 @@ static void many_l2_losses_on_the_card_are_those_of_the_cpu(void **state)
     cover("_L2LossMany");
 }
 
+/* Of tensors of many sizes some have an infinity or a NaN, the first or the last of them. */
+static void whether_many_are_finite_the_card_says_as_the_cpu(void **state)
+{
+    (void)state;
+    enum { LOOKED_AT = 150 }; /* more than a launch takes */
+    tw_error error = {0};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++) {
+        tw_graph *g = tw_graph_create();
+        tw_session *session;
+        tw_output found[LOOKED_AT];
+        tw_tensor *values[LOOKED_AT] = {NULL};
+        tw_feed feeds[LOOKED_AT];
+        TW_DEVICE(g, "/gpu:0")
+            for (int i = 0; i < LOOKED_AT; i++) {
+                const int64_t size = i == LOOKED_AT - 1 ? 1600001 : i * 67;
+                tw_tensor *some = filled(floats[t], TW_SHAPE(size), (unsigned)i);
+                const float odd = i % 3 == 1 ? NAN : i % 4 == 1 ? INFINITY : -INFINITY;
+                if (i % 3)
+                    twt_put(some, i % 2 ? size - 1 : 0, odd);
+                feeds[i] = (tw_feed){tw_placeholder(g, floats[t], TW_SHAPE(size)), some};
+                found[i] = tw_reduce_all(g, tw_is_finite(g, feeds[i].output), NULL, 0, false);
+            }
+        assert_string_equal(tw_graph_message(g), "");
+        assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+        assert_ok(tw_session_run(session, feeds, LOOKED_AT, found, LOOKED_AT, values, &error));
+        assert_true(plans_have(session, "_AllFiniteMany") && !plans_have(session, "IsFinite"));
+        for (int i = 0; i < LOOKED_AT; i++) {
+            assert_int_equal(tw_tensor_value(values[i], 0), i % 3 == 0);
+            tw_tensor_release(values[i]);
+            tw_tensor_release(feeds[i].tensor);
+        }
+        tw_session_destroy(session);
+        tw_graph_destroy(g);
+    }
+    cover("_AllFiniteMany");
+}
+
 enum { BIASES = 6 };
 
 /* Sums over the rows of gradients that one node gives: columns that vectors fit into and do not, and one of one column,
@@ -2451,6 +2490,7 @@ int main(int count, char **words)
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(whether_many_are_finite_the_card_says_as_the_cpu),
         cmocka_unit_test(many_biases_on_the_card_have_the_bits_of_one_by_one),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),

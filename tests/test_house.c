@@ -665,7 +665,7 @@ static void code_of_the_guide_is_quoted(void **state)
                           "src/device/cpu/plain/activation.c", "src/device/cpu/vector/activation.c",
                           "tests/test_gradients_nn.c"}},
         {"adding-a-fused-op", {"src/ops/fused.c", "src/rewrite/fuse.c", "src/device/cpu/plain/reduce.c"}},
-        {"adding-a-rewrite", {"src/rewrite/losses.c", "src/device/cuda/l2_loss.c"}},
+        {"adding-a-rewrite", {"src/rewrite/losses.c", "src/device/cuda/many_sums.c"}},
         {"adding-a-model", {"src/models/trivial.c"}},
         {"adding-a-backend", {"tests/backends/example.c", "src/device/cuda/normalization.c"}},
     };

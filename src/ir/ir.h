@@ -85,8 +85,8 @@ struct twi_node {
     X(ConcatV2) X(Const) X(Conv2D) X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(ExpandDims) X(Identity) X(L2Loss)  \
     X(Mean) X(Mul) X(NoOp) X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape)                          \
     X(ResourceApplyGradientDescent) X(Size) X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile)            \
-    X(TowerBatch) X(Transpose) X(_Choose) X(_Copy) X(_Feed) X(_ApplyGradientDescentMany) X(_ApplyMany)                 \
-    X(_Conv2DBatchNormRelu) X(_Conv2DMaxPoolLRN) X(_FusedConv2D) X(_Guard) X(_MovingAverageMany) X(_Which)
+    X(TowerBatch) X(Transpose) X(_AllFiniteMany) X(_ApplyGradientDescentMany) X(_ApplyMany) X(_Choose) X(_Copy)        \
+    X(_Feed) X(_Conv2DBatchNormRelu) X(_Conv2DMaxPoolLRN) X(_FusedConv2D) X(_Guard) X(_MovingAverageMany) X(_Which)
 
 typedef enum twi_known {
 #define X(name) TWI_OP_##name,

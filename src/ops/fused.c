@@ -513,6 +513,8 @@ const twi_op twi_fused_ops[] = {
     {"_BiasAddGradMany", "out_backprops:N*T", "biases:N*T", "N:int; " FLOATS, biases_shape, NULL, TWI_REWRITTEN},
     /* L2Loss of N tensors */
     {"_L2LossMany", "tensors:N*T", "losses:N*T", "N:int; " FLOATS, twi_shape_scalar, NULL, TWI_REWRITTEN},
+    /* IsFinite and All of each of N tensors */
+    {"_AllFiniteMany", "tensors:N*T", "finite:N*bool", "N:int; " FLOATS, twi_shape_scalar, NULL, TWI_REWRITTEN},
     /* SparseSoftmaxCrossEntropyWithLogits of the logits as float and Mean of its losses; its gradient, times scale /
      * divisor, as a U. */
     {"_SoftmaxLoss", "logits:T, labels:Tlabels, scale:float", "loss:float, backprop:U",

@@ -5,6 +5,7 @@
  *     two layers before it, and the gradients of both                 _DenseLoss
  *     L2Loss of many weights                                          _L2LossMany
  *     BiasAddGrad of many gradients that one node gives               _BiasAddGradMany
+ *     IsFinite and All of many gradients, for their loss's scale      _AllFiniteMany
  *
  * Never here: arithmetic on the losses (scalars.c). */
 #include "rewrite/pattern.h"
@@ -168,11 +169,18 @@ static bool fits_layers(const twi_match *m)
            twi_dtype(twi_matched(m, "d")) == type;
 }
 
+/* Of all that there is. */
+static bool fits_all(const twi_match *m)
+{
+    return twi_shape(twi_matched(m, "a")).rank == 0;
+}
+
 static const twi_fusion layers[] = {
     {"loss, d = _SoftmaxLoss(l, labels, scale); l = _FusedMatMul(h, v, a); h = _FusedMatMul(x, w, c); "
      "g = MatMul(d, v); e, b = _ReluGradBias(g, h); dx = MatMul(e, w); ?ex, bx = _ReluGradBias(dx, x)",
      "_DenseLoss(x, w, c, v, a, labels, scale) -> h, loss, d, e, ex|dx; BiasAddGrad(e) -> b; BiasAddGrad(ex) -> bx",
      "loss: T,divisor; relu = ?ex", fits_layers, NULL, 0},
+    {"f = IsFinite(x); a = All(f, axes)", "_AllFiniteMany(x) -> a", "f: T; N = #f", fits_all, NULL, 0},
 };
 
 /* ---- many as one ------------------------------------------------------------------------------------------------ */
@@ -264,6 +272,7 @@ tw_status twi_rewrite_losses(twi_rewriting *r, tw_error *error)
     TWI_TRY(twi_apply_fusions(r, layers, sizeof layers / sizeof *layers, error));
     TWI_TRY(join_all(r, TWI_OP_L2Loss, "_L2LossMany", error)); /* an error may be on the region, too */
     TWI_TRY(join_all(r, TWI_OP_BiasAddGrad, "_BiasAddGradMany", error));
+    TWI_TRY(join_all(r, TWI_OP__AllFiniteMany, "_AllFiniteMany", error));
 done:
     return status;
 }

@@ -244,22 +244,26 @@ static void chains_are_one_kernel_on_the_card_too(void **state)
     static const struct {
         const char *model, *ops[8];
         tw_dtype dtype;
+        bool scaled; /* by a loss scale that looks for what is not finite */
     } known[] = {{"cifar10", {"_TowerBatchInto", "_ApplyAveragedMany", "_TransposedFilterConv2DMaxPoolLRN",
                               "_Conv2DMaxPoolLRNGrad"},
                   TW_BFLOAT16},
                  {"cifar10", {"_TransposedFilterConv2DMaxPoolLRN", "_Conv2DMaxPoolLRNGrad", "_LRNMaxPool"}, TW_FLOAT16},
                  {"resnet20", {"_TransposedFilterConv2DBatchNormRelu", "_BatchNormReluGrad"}, TW_FLOAT16},
+                 {"cifar10", {"_AllFiniteMany"}, TW_FLOAT16, .scaled = true},
                  {"cifar10", {"_CastMany", "_TransposedFilterConv2D", "_TransposedFilterConv2DBackpropInput",
                               "_TransposedFilterConv2DBackpropFilter", "_MaxPoolLRN", "_MaxPoolLRNGrad", "_LRNMaxPool",
                               "_LRNMaxPoolGrad"}},
                  {"resnet20", {"_BatchNormRelu", "_BatchNormReluGrad", "_ApplyMany", "_MovingAverageMany"}}};
     card_be_lazy(true);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const tw_trainer_options options = {.batch = 2, .towers = 1, .plan_only = true, .dtype = known[i].dtype};
+        const tw_trainer_options options = {.batch = 2, .towers = 1, .plan_only = true, .dtype = known[i].dtype,
+                                            .rule = {.automatic_loss_scale = known[i].scaled}};
         job j = open_job(tw_model_find(known[i].model), options, false);
         for (int k = 0; k < 8 && known[i].ops[k]; k++)
             if (!plans_have(tw_trainer_session(j.trainer), known[i].ops[k]))
                 fail_msg("%s is planned without %s", known[i].model, known[i].ops[k]);
+        assert_false(plans_have(tw_trainer_session(j.trainer), "IsFinite"));
         close_job(&j);
     }
     card_be_lazy(false);

@@ -17,7 +17,7 @@
     X(twi_cuda_dense_loss_kernels)                                                                                     \
     X(twi_cuda_softmax_kernels)                                                                                        \
     X(twi_cuda_state_kernels)                                                                                          \
-    X(twi_cuda_loss_kernels)                                                                                           \
+    X(twi_cuda_many_sums_kernels)                                                                                      \
     X(twi_cuda_scalar_kernels)                                                                                         \
     X(twi_cuda_gradient_kernels)                                                                                       \
     X(twi_cuda_weights_kernels)                                                                                        \

@@ -475,21 +475,22 @@ typedef struct twi_cuda_dense_loss {
 bool twi_cuda_dense_loss_fits(int64_t inputs, int64_t hidden, int64_t classes);
 cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const twi_cuda_dense_loss *p);
 
-/* ---- l2_loss.cu --------------------------------------------------------------------------------------------------- */
+/* ---- many_sums.cu ------------------------------------------------------------------------------------------------ */
 
-enum { TWI_CUDA_LOSS_PARTS = 512 };
+enum { TWI_CUDA_MANY_SUMS_PARTS = 512 };
 
-/* Half the sums of squares of up to TWI_CUDA_MANY tensors of one float type in one launch. Parts has room for
- * TWI_CUDA_LOSS_PARTS; the counter is one of the device's (last_block.cuh). */
-typedef struct twi_cuda_l2_losses {
+/* Half the sums of squares of up to TWI_CUDA_MANY tensors of one float type in one launch, or, if `finite`, bools
+ * that say whether all of each is. Parts has room for TWI_CUDA_MANY_SUMS_PARTS; the counter is one of the device's
+ * (last_block.cuh). */
+typedef struct twi_cuda_many_sums {
     const void *x[TWI_CUDA_MANY];
-    void *loss[TWI_CUDA_MANY];
+    void *to[TWI_CUDA_MANY];
     int elements[TWI_CUDA_MANY], first_block[TWI_CUDA_MANY + 1]; /* the latter are filled in by the launcher */
     int count;
-} twi_cuda_l2_losses;
+} twi_cuda_many_sums;
 
-cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
-                                  unsigned *counter);
+cudaError_t twi_cuda_many_sums_run(cudaStream_t stream, tw_dtype type, bool finite, twi_cuda_many_sums *sums,
+                                   float *parts, unsigned *counter);
 
 /* ---- gradients.cu ------------------------------------------------------------------------------------------------- */
 

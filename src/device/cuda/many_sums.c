@@ -1,4 +1,4 @@
-/* l2_loss.c - the row of many L2 losses at once. */
+/* many_sums.c - the rows of many L2 losses at once, and of whether many tensors are finite. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -22,31 +22,42 @@ static tw_status accepts(const twi_prepare *p)
 static tw_status prepare(twi_prepare *p)
 {
     plan kept = {NULL};
-    twi_make_room(&p->workspace, TWI_CUDA_LOSS_PARTS * sizeof(float));
+    twi_make_room(&p->workspace, TWI_CUDA_MANY_SUMS_PARTS * sizeof(float));
     tw_status status = twi_cuda_take_counters(p, &kept.counters);
     return status != TW_OK ? status : twi_keep(p, &kept, sizeof kept);
 }
 
-static tw_status run(const twi_run *r)
+static tw_status run_many(const twi_run *r, bool finite)
 {
     const plan *kept = r->state;
     tw_status status = TW_OK;
     for (int begin = 0; begin < r->num_inputs && status == TW_OK; begin += TWI_CUDA_MANY) {
-        twi_cuda_l2_losses some = {.count = r->num_inputs - begin};
+        twi_cuda_many_sums some = {.count = r->num_inputs - begin};
         if (some.count > TWI_CUDA_MANY)
             some.count = TWI_CUDA_MANY;
         for (int i = 0; i < some.count; i++) {
             some.x[i] = r->inputs[begin + i];
-            some.loss[i] = r->outputs[begin + i];
+            some.to[i] = r->outputs[begin + i];
             some.elements[i] = (int)r->input_operands[begin + i].elements;
         }
-        status = TWI_LAUNCH(r, twi_cuda_l2_loss_many(r->stream, r->input_operands[0].dtype, &some, r->workspace,
-                                                     kept->counters));
+        status = TWI_LAUNCH(r, twi_cuda_many_sums_run(r->stream, r->input_operands[0].dtype, finite, &some,
+                                                      r->workspace, kept->counters));
     }
     return status;
 }
 
-const twi_kernel twi_cuda_loss_kernels[] = {
-    {"_L2LossMany", "cuda", FLOATS, prepare, run, twi_free, .accepts = accepts},
+static tw_status run_losses(const twi_run *r)
+{
+    return run_many(r, false);
+}
+
+static tw_status run_finite(const twi_run *r)
+{
+    return run_many(r, true);
+}
+
+const twi_kernel twi_cuda_many_sums_kernels[] = {
+    {"_L2LossMany", "cuda", FLOATS, prepare, run_losses, twi_free, .accepts = accepts},
+    {"_AllFiniteMany", "cuda", FLOATS, prepare, run_finite, twi_free, .accepts = accepts},
     {0},
 };
