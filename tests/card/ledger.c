@@ -1,8 +1,9 @@
-/* ledger.c - figures that no test promises: how many nodes a step's graph has on a card, and how many of them come one
- * after the other, which is what a small network's step costs there; and how many bytes its nodes read and write,
- * beside those of its tensors and variables, each once. Prints each with its value in the ledger (bench/ledger.txt) and
- * now; --write puts what is now into the ledger. On a card that is not there (card.h), so a convolution of cuDNN counts
- * as one node, and of bytes those that kernels keep in between do not count.
+/* ledger.c - figures that no test promises: how many nodes a step's graph has on a card, how many of them come one
+ * after the other, which is what a small network's step costs there, and how many are libraries'; and how many bytes
+ * its nodes read and write, beside those of its tensors and variables, each once. Prints each with its value in the
+ * ledger (bench/ledger.txt) and now; --write puts what is now into the ledger. On a card that is not there (card.h),
+ * so a convolution of cuDNN, or a product of cuBLASLt, counts as one node, though it may be several kernels, and of
+ * bytes those that kernels keep in between do not count.
  *
  * usage: ledger FILE [--write] */
 #include "card.h"
@@ -16,16 +17,19 @@ typedef struct job {
     const char *model;
     tw_dtype dtype;
     int towers;
+    bool tf32; /* products of floats are of TF32 */
 } job;
 
 static const job jobs[] = {
-    {"cifar10", TW_BFLOAT16, 1},  {"cifar10", TW_FLOAT32, 1},  {"cifar10", TW_BFLOAT16, 2},
-    {"resnet44", TW_BFLOAT16, 1}, {"resnet44", TW_FLOAT32, 1}, {"resnet44", TW_BFLOAT16, 2},
+    {"cifar10", TW_BFLOAT16, 1},      {"cifar10", TW_FLOAT16, 1},  {"cifar10", TW_FLOAT32, 1, .tf32 = true},
+    {"cifar10", TW_FLOAT32, 1},       {"cifar10", TW_BFLOAT16, 2}, {"resnet44", TW_BFLOAT16, 1},
+    {"resnet44", TW_FLOAT16, 1},      {"resnet44", TW_FLOAT32, 1, .tf32 = true},
+    {"resnet44", TW_FLOAT32, 1},      {"resnet44", TW_BFLOAT16, 2},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs, BATCH = 128 };
 
 typedef struct figures {
-    long nodes, depth, moved, once;
+    long nodes, depth, libraries, moved, once;
 } figures;
 
 /* What nodes on cards move in the latest plan, which is a step's. */
@@ -45,6 +49,11 @@ static tw_status count_bytes(tw_trainer *trainer, figures *of, tw_error *error)
     return status;
 }
 
+static long calls_of_libraries(void)
+{
+    return card_count("cudnnBackendExecute") + card_count("cublasLtMatmul");
+}
+
 /* Of the second step: the first runs node by node. */
 static tw_status count(const tw_trainer_options *options, figures *of, tw_error *error)
 {
@@ -55,10 +64,12 @@ static tw_status count(const tw_trainer_options *options, figures *of, tw_error 
         status = tw_trainer_step(trainer, &result, error);
     of->depth = -card_count("depth");
     of->nodes = -card_count("node");
+    of->libraries = -calls_of_libraries();
     if (status == TW_OK)
         status = tw_trainer_step(trainer, &result, error);
     of->depth += card_count("depth");
     of->nodes += card_count("node");
+    of->libraries += calls_of_libraries();
     if (status == TW_OK)
         status = count_bytes(trainer, of, error);
     tw_trainer_destroy(trainer);
@@ -70,7 +81,7 @@ static tw_status measure(const job *j, figures *of, tw_error *error)
     static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
     tw_devices *devices = NULL;
     tw_dataset *data = NULL;
-    tw_status status = tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, error);
+    tw_status status = tw_devices_create(&(tw_device_options){.cpu_threads = 1, .tf32 = j->tf32}, &devices, error);
     if (status == TW_OK)
         status = tw_dataset_synthetic(BATCH, 32, 32, 3, 10, 1, &data, error);
     if (status == TW_OK)
@@ -98,7 +109,7 @@ static const char *entry(const char *ledger, const char *name, char value[32])
 static void report(const char *ledger, FILE *to, const job *j, const char *what, long now, const char *meaning)
 {
     char name[100], before[32];
-    snprintf(name, sizeof name, "%s-%s-%d-%s", j->model, tw_dtype_name(j->dtype), j->towers, what);
+    snprintf(name, sizeof name, "%s-%s-%d-%s", j->model, j->tf32 ? "tf32" : tw_dtype_name(j->dtype), j->towers, what);
     printf("%-28s %8s %8ld\n", name, entry(ledger, name, before), now);
     if (to)
         fprintf(to, "%-28s %8ld  %s\n", name, now, meaning);
@@ -116,6 +127,7 @@ static int run(const char *ledger, FILE *to)
         if (status == TW_OK) {
             report(ledger, to, &jobs[i], "nodes", now.nodes, "nodes of a step's graph");
             report(ledger, to, &jobs[i], "depth", now.depth, "of them, on the longest way through it");
+            report(ledger, to, &jobs[i], "libraries", now.libraries, "of them, by libraries: perhaps more kernels");
             report(ledger, to, &jobs[i], "moved", now.moved, "bytes that its nodes read and write");
             report(ledger, to, &jobs[i], "once", now.once, "bytes of its tensors and variables, each once");
         }
