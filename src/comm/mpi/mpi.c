@@ -615,9 +615,7 @@ static void *join_in_thread(void *argument)
 
 static tw_status wait_for_joining(pthread_t thread, const joining *j, tw_error *error)
 {
-    struct timespec until; /* no clock that is set meanwhile */
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)j->deadline;
+    struct timespec until = twi_time_in(j->deadline);
     if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
         pthread_detach(thread);
         return twi_fail(error, TW_ABORTED,
