@@ -759,6 +759,59 @@ static tw_status do_nothing(twi_comm *c, tw_error *error)
     return TW_OK;
 }
 
+/* Everybody sends the number of the round to everybody, which comes even where others have ended the channels since,
+ * and some words that nobody takes. One of the tasks ends the channels, the others listen until they hear it. */
+static tw_status speak_until_the_end(twi_comm *c, int round, tw_error *error)
+{
+    int word = round, first = round % c->tasks;
+    tw_status status = TW_OK;
+    tw_error ended;
+    for (int to = 0; to < c->tasks && status == TW_OK; to++)
+        if (to != c->task)
+            status = c->ops->send(c, to, CHANNEL, &word, sizeof word, error);
+    for (int from = 0; from < c->tasks && status == TW_OK; from++) {
+        if (from != c->task)
+            status = c->ops->receive(c, from, CHANNEL, &word, sizeof word, "a word", error);
+        if (status == TW_OUT_OF_RANGE || (status == TW_OK && word != round))
+            return twi_fail(error, TW_INTERNAL, "round %d has word %d, status %d", round, word, status);
+    }
+    for (int i = 0; i < (round + c->task) % 3; i++)
+        c->ops->send(c, (c->task + 1) % c->tasks, CHANNEL + i, &word, sizeof word, &ended);
+    while (status == TW_OK && c->task != first)
+        status = c->ops->receive(c, first, CHANNEL, &word, sizeof word, "a word", error);
+    return status == TW_OK ? twi_fail(error, TW_OUT_OF_RANGE, "the round ends") : status;
+}
+
+static tw_status begin_anew(twi_comm *c, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int round = 0; round < ROUNDS && status == TW_OK; round++) {
+        status = speak_until_the_end(c, round, error);
+        if (status != TW_OUT_OF_RANGE)
+            return status;
+        c->ops->end(c, CHANNEL, 2, status, error->message);
+        status = c->ops->renew(c, CHANNEL, 2, "the next round", error);
+    }
+    return status;
+}
+
+static void channels_that_have_ended_begin_anew(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    for (int late = -1; late < PLAYERS; late++) {
+        set_up(players, begin_anew, 30);
+        if (late >= 0)
+            players[late].late_ns = 100000;
+        play(players);
+        assert_all_end(players, TW_OK, "", -1);
+    }
+    set_up(players, begin_anew, 30);
+    players[1].work = do_nothing;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 1 has left; task", 1);
+}
+
 enum { MANY = 2000, FAR = 256 }; /* messages, and how many may be ahead */
 static atomic_int said, heard, most_ahead;
 
@@ -1284,6 +1337,7 @@ int main(void)
         cmocka_unit_test(clocks_of_tasks_are_compared),
         cmocka_unit_test(who_only_sends_stays_near_who_receives),
         cmocka_unit_test(a_channel_that_ends_ends_alone_and_behind_what_came),
+        cmocka_unit_test(channels_that_have_ended_begin_anew),
         cmocka_unit_test(who_waits_to_be_listened_to_is_told_that_nobody_will),
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),

@@ -111,8 +111,13 @@ tutorial=(train cifar10 --data-set synthetic --compat tutorial --cpu-threads 1 -
 "$tower" launch -n 2 -- "$tower" "${tutorial[@]}" --train-dir queues2 > queues2.log 2>&1 || fail "two tasks with queues"
 same queues queues2 3
 [ "$(grep -aoE 'images/image/[0-9]' queues2/events* | sort -u | wc -l)" -eq 3 ] || fail "there are no pictures"
-"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 \
-    > ends.log 2>&1 || fail "two tasks whose data end"
+"$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 --save ends1 > ends1.log 2>&1 ||
+    fail "one process whose data end"
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 --save ends \
+    > saved.log 2>&1 || fail "two tasks whose data end"
+grep -q '^saved as ends/model.ckpt-6$' saved.log || fail "nothing is saved where the data end"
+same ends1 ends 6
+grep -v '^saved as' saved.log > ends.log
 grep -q '^step 6: loss = 1.087' ends.log && grep -q '^the data ended after 6 steps' ends.log || fail "other losses"
 # One whose runner takes examples of one task into the queue of another: until they end, or nobody wants more.
 "$tower" launch -n 3 -- "$tower" run "$here/golden/tf1_queues_tasks.meta" --fetch loss --target train --steps 100 \

@@ -33,6 +33,9 @@ typedef struct twi_comm_ops {
     /* Ends so many channels from this one on, here and on all tasks, and no others: who has taken what came in one of them
      * fails with that status, and so does who sends. */
     void (*end)(twi_comm *c, int channel, int count, tw_status status, const char *why);
+    /* Every task calls it for channels that have ended, when it is not at them any more. When all have they begin anew,
+     * without what was left in them. */
+    tw_status (*renew)(twi_comm *c, int channel, int count, const char *what, tw_error *error);
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);
     void (*close)(twi_comm *c);                  /* frees c */

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 24 };
-enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5 }; /* channels of what is not for a receiver */
+enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6 }; /* channels that are no receiver's */
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
  * says so at each quarter of that. */
 enum { MOST_AHEAD = 256, QUARTER = 4 };
@@ -198,6 +198,12 @@ static tw_status say_ended(const twi_channel *c, tw_error *error)
     return status == TW_OK ? TW_OK : twi_fail(error, status, "%s", c->why ? c->why : "it has ended");
 }
 
+/* Whether what comes is of before it was begun anew here: the other task is not so far. With the lock. */
+static bool is_old(const twi_channel *c)
+{
+    return (int)(c->renewals - c->renewed) < 0;
+}
+
 /* With the lock. */
 static bool may_send(const twi_channel *c)
 {
@@ -291,7 +297,7 @@ void twi_exchange_drop(twi_exchange *x, twi_message *m)
 
 static bool is_message(const twi_header *h)
 {
-    return h->magic == MAGIC && h->channel >= END && h->channel < MOST_CHANNELS &&
+    return h->magic == MAGIC && h->channel >= RENEW && h->channel < MOST_CHANNELS &&
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
@@ -344,9 +350,10 @@ static void heed_taken(twi_exchange *x, int from, const twi_header *h, const twi
         memcpy(&more, m->data, sizeof more);
         pthread_mutex_lock(&x->lock);
         twi_channel *c = find_channel(&x->peers[from], (int)h->number);
-        sensible = c && more.messages <= c->sent.messages - c->known.messages &&
-                   more.bytes <= c->sent.bytes - c->known.bytes;
-        if (sensible)
+        bool old = c && is_old(c);
+        sensible = c && (old || (more.messages <= c->sent.messages - c->known.messages &&
+                                 more.bytes <= c->sent.bytes - c->known.bytes));
+        if (sensible && !old)
             c->known = (twi_flow){c->known.messages + more.messages, c->known.bytes + more.bytes};
         pthread_mutex_unlock(&x->lock);
     }
@@ -354,18 +361,65 @@ static void heed_taken(twi_exchange *x, int from, const twi_header *h, const twi
         twi_exchange_spoiled(x, from);
 }
 
-/* With the number of the first go how many there are, and the status. */
-static void end_channels(twi_exchange *x, int peer, uint64_t number, const char *why)
+/* Channels of a task, as the number of a message has them: the first one, how many there are, a status. */
+typedef struct range {
+    int first, end;
+    tw_status status;
+} range;
+
+static uint64_t pack_range(int channel, int count, tw_status status)
+{
+    return (uint64_t)channel | (uint64_t)count << 24 | (uint64_t)status << 48;
+}
+
+static range unpack_range(uint64_t number)
 {
     int first = (int)(number & (MOST_CHANNELS - 1)), count = (int)(number >> 24 & (MOST_CHANNELS - 1));
-    tw_status status = (tw_status)(number >> 48);
+    int end = count < MOST_CHANNELS - first ? first + count : MOST_CHANNELS;
+    return (range){first, end, number >> 48 <= TW_DATA_LOSS ? (tw_status)(number >> 48) : TW_OK};
+}
+
+static void end_channels(twi_exchange *x, int peer, range r, const char *why)
+{
     pthread_mutex_lock(&x->lock);
-    for (int i = 0; i < count && first + i < MOST_CHANNELS; i++) {
-        twi_channel *c = find_channel(&x->peers[peer], first + i);
-        if (!c || atomic_load(&c->ended) != TW_OK)
+    for (int i = r.first; i < r.end; i++) {
+        twi_channel *c = find_channel(&x->peers[peer], i);
+        if (!c || is_old(c) || atomic_load(&c->ended) != TW_OK)
             continue;
         c->why = twi_strdup(why);
-        atomic_store(&c->ended, status);
+        atomic_store(&c->ended, r.status);
+    }
+    pthread_cond_broadcast(&x->changed);
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* What was left in it is of no use. With the lock. */
+static void empty_channel(twi_channel *c)
+{
+    for (twi_message *m; (m = c->first);) {
+        c->first = m->next;
+        if (m == &c->direct) {
+            c->lent = false;
+            continue;
+        }
+        m->next = c->spare;
+        c->spare = m;
+    }
+}
+
+/* The other task sends nothing more that is of before, and nothing new until this one has said the same. What has come
+ * is still taken where this one is not so far. */
+static void heed_renewal(twi_exchange *x, int from, range r)
+{
+    pthread_mutex_lock(&x->lock);
+    for (int i = r.first; i < r.end; i++) {
+        twi_channel *c = find_channel(&x->peers[from], i);
+        if (!c)
+            continue;
+        if (is_old(c))
+            empty_channel(c);
+        c->came = 0;
+        c->renewals++;
     }
     pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
@@ -383,8 +437,10 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
         fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
-    if (h->channel == END && h->number >> 48 > TW_OK && h->number >> 48 <= TW_DATA_LOSS)
-        end_channels(x, from, h->number, text);
+    if (h->channel == END && unpack_range(h->number).status != TW_OK)
+        end_channels(x, from, unpack_range(h->number), text);
+    if (h->channel == RENEW)
+        heed_renewal(x, from, unpack_range(h->number));
     give_back(x, m);
 }
 
@@ -476,12 +532,18 @@ static twi_message *take_first(twi_exchange *x, twi_channel *c)
     return m;
 }
 
+static void fail_for_left(twi_exchange *x, int task, const char *what)
+{
+    char why[TWI_REASON];
+    snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", task, x->base.task, what);
+    twi_exchange_fail(x, why);
+}
+
 /* The next message, taken out; NULL: all has failed, or the channel has ended. */
 static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const char *what)
 {
     enum { LOOKS = 16 }; /* for the message, between two for who is there */
     int64_t begin = 0;
-    char why[TWI_REASON];
     twi_peer *p = &x->peers[from];
     for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
@@ -490,12 +552,10 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
         if (m || ended)
             return m;
         begin = begin ? begin : twi_monotonic_ns();
-        if (left) {
-            snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", from, x->base.task, what);
-            twi_exchange_fail(x, why);
-        } else if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, from)) {
+        if (left)
+            fail_for_left(x, from, what);
+        else if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, from))
             wait_a_while(x, has_come, c, times, begin);
-        }
     }
     return NULL;
 }
@@ -586,13 +646,74 @@ static void end_channels_of_all(twi_comm *c, int channel, int count, tw_status s
 {
     twi_exchange *x = (twi_exchange *)c;
     char text[TWI_REASON];
-    uint64_t number = (uint64_t)channel | (uint64_t)count << 24 | (uint64_t)status << 48;
+    uint64_t number = pack_range(channel, count, status);
     snprintf(text, sizeof text, "%s", why);
     for (int i = 0; i < c->tasks; i++)
         if (i != c->task) {
             mention(x, i, END, number, text, true);
-            end_channels(x, i, number, text);
+            end_channels(x, i, unpack_range(number), text);
         }
+}
+
+/* This task's part in it: nobody here is at the channels. */
+static void begin_anew(twi_exchange *x, int peer, range r)
+{
+    pthread_mutex_lock(&x->lock);
+    for (int i = r.first; i < r.end; i++) {
+        twi_channel *c = find_channel(&x->peers[peer], i);
+        if (!c)
+            continue;
+        c->sent = c->known = c->taken = c->told = (twi_flow){0};
+        if (c->renewals != c->renewed)
+            empty_channel(c); /* nothing more of before will come */
+        atomic_store(&c->ended, TW_OK);
+        twi_free(c->why);
+        c->why = NULL;
+        c->renewed++;
+    }
+    pthread_mutex_unlock(&x->lock);
+}
+
+static bool has_renewed(const twi_channel *c)
+{
+    return !is_old(c);
+}
+
+static bool wait_for_renewal(twi_exchange *x, int peer, int channel, const char *what)
+{
+    enum { LOOKS = 16 };
+    int64_t begin = twi_monotonic_ns();
+    for (int times = 0; !atomic_load(&x->failed); times++) {
+        bool left = atomic_load(&x->peers[peer].left);
+        pthread_mutex_lock(&x->lock);
+        twi_channel *c = find_channel(&x->peers[peer], channel);
+        bool done = c && has_renewed(c);
+        pthread_mutex_unlock(&x->lock);
+        if (done)
+            return true;
+        if (!c)
+            twi_exchange_fail(x, "memory ran out for a message of another task");
+        else if (left)
+            fail_for_left(x, peer, what);
+        else if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, peer))
+            wait_a_while(x, has_renewed, c, times, begin);
+    }
+    return false;
+}
+
+static tw_status renew_channels(twi_comm *comm, int channel, int count, const char *what, tw_error *error)
+{
+    twi_exchange *x = (twi_exchange *)comm;
+    uint64_t number = pack_range(channel, count, TW_OK);
+    bool all = true;
+    for (int i = 0; i < comm->tasks; i++)
+        if (i != comm->task) {
+            begin_anew(x, i, unpack_range(number));
+            mention(x, i, RENEW, number, "", true);
+        }
+    for (int i = 0; i < comm->tasks && all; i++)
+        all = i == comm->task || wait_for_renewal(x, i, channel, what);
+    return all ? TW_OK : say_reason(x, error);
 }
 
 /* ---- the beating thread ------------------------------------------------------------------------------------------ */
@@ -704,7 +825,7 @@ static void close_exchange(twi_comm *c)
     x->carrier->close(x);
 }
 
-static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, abort_all,
+static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, renew_channels, abort_all,
                                            close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,

@@ -6,6 +6,9 @@
  * taken lies in the receiver's memory. That hangs nobody, so long as all that any task sends and takes follows one order:
  * what comes first in it waits for nothing behind it.
  *
+ * Channels may end without the rest, and begin anew: each task ends them, says when it is not at them any more, and
+ * waits until all have said so. What comes of a task in between is of before, and is dropped.
+ *
  * A thread tells the others once in a while that this process is there, however long its kernels take. The first
  * failure is kept, ends every wait, and is told to all by the same thread. After that, and a second at most, the
  * exchange is `over`: the carrier is not asked for anything any more. */
@@ -54,6 +57,7 @@ typedef struct twi_channel {
     twi_flow taken, told;      /* from the task, and of these said so */
     atomic_int ended;          /* the status that it has ended with; TW_OK: it goes on */
     char *why;                 /* written before that */
+    unsigned renewed, renewals; /* so often begun anew: here, and by the task */
 } twi_channel;
 
 typedef struct twi_peer {

@@ -81,6 +81,20 @@ static bool is_apart(const twi_planning *p)
     return apart;
 }
 
+/* Whether a node takes something of a queue, a reader or a data set. Who goes round a loop together has channels of its
+ * own, where nobody would hear that there is no more. */
+static bool may_end(const twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    bool ends = false;
+    for (int id = 0; id < region->nodes.count && !ends; id++) {
+        const twi_node *node = region->nodes.items[id];
+        for (int i = 0; i < node->num_inputs && node->op->outputs[0]; i++)
+            ends = ends || twi_op_role(node->op, &node->attrs, i) == 'q';
+    }
+    return ends && !p->plan->spans;
+}
+
 /* Plans are compared one after the other, so those that queue runners and loops make while others run are not: the graph
  * is the same, and what they began with was. */
 tw_status twi_agree_on_plan(twi_planning *p)
@@ -88,5 +102,6 @@ tw_status twi_agree_on_plan(twi_planning *p)
     if (!p->request->devices->comm)
         return TW_OK;
     p->plan->apart = is_apart(p);
+    p->plan->ends = !p->plan->apart && may_end(p);
     return p->plan->apart || p->request->beside ? TW_OK : compare(p);
 }

@@ -1,6 +1,7 @@
 /* chain.c - see chain.h. */
 #include "run/chain.h"
 
+#include "run/messages.h"
 #include "run/part.h"
 #include "tensor/variant.h"
 
@@ -303,6 +304,21 @@ tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *w, twi_l
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* Where tasks look after each step whether there was more. */
+static tw_status run_together(twi_lane *lane, twi_plan *plan, int64_t steps, unsigned look, const tw_feed *feeds,
+                              const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error)
+{
+    int64_t more;
+    tw_error own;
+    tw_status status = TW_OK;
+    error = error ? error : &own;
+    for (*done = 0; *done < steps && status == TW_OK; *done += status == TW_OK) {
+        status = twi_part_run(lane, plan, 1, look, feeds, to, results, &more, error);
+        status = twi_end_together(lane->devices->items[0], lane->number, status, error);
+    }
+    return status;
+}
+
 static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
                           const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error)
 {
@@ -310,7 +326,10 @@ static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, unsigne
     if (!twi_push(&lane->latest, link->plan))
         return twi_fail_memory(error, "running a plan");
     tw_status status = twi_lane_take(lane, link->plan, &link->bound_at, error);
-    return status == TW_OK ? twi_part_run(lane, link->plan, steps, look, feeds, to, results, done, error) : status;
+    if (status != TW_OK)
+        return status;
+    return (lane->together && link->plan->ends ? run_together : twi_part_run)(lane, link->plan, steps, look, feeds, to,
+                                                                              results, done, error);
 }
 
 /* Whether it is not there, as its branch was not taken. */

@@ -177,7 +177,7 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         memcpy(text, error->message, sizeof text);
         twi_fail(error, status, "%s [[{{node %s}}]]", text, step->run.node);
     }
-    bool others = twi_is_among_tasks(d->device) && !d->all->plan->apart, lane = twi_ends_lane(d->all->plan->lane, status);
+    bool others = twi_is_among_tasks(d->device) && !d->all->plan->apart, lane = twi_ends_lane(d->all->plan, status);
     if (others && !lane)
         d->device->set->comm->ops->abort(d->device->set->comm, status, error->message);
     note_failure(d->all, d->index);

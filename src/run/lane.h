@@ -28,6 +28,7 @@ typedef struct twi_lane {
     const twi_planner *planner;
     tw_devices *devices;
     int number; /* of the session's; 0 within a step too, where nothing crosses tasks */
+    bool together; /* tasks: its runs end on all of them with the same, and the next one begins anew */
     twi_dispatchers *dispatchers;
     TWI_ARRAY(struct twi_cut *) cuts;   /* what was asked for (chain.h) */
     TWI_ARRAY(struct twi_link *) links; /* every plan, those behind borders too, oldest first */

@@ -23,9 +23,10 @@ static int channel_of(const twi_device *any, int lane, int device)
     return TWI_CHANNEL_OF_LANES + lane * (1 + any->set->count) + 1 + device;
 }
 
-bool twi_ends_lane(int lane, tw_status status)
+bool twi_ends_lane(const twi_plan *plan, tw_status status)
 {
-    return lane >= TWI_FIRST_GIVEN && lane < TWI_MOST_LANES && (status == TW_OUT_OF_RANGE || status == TW_CANCELLED);
+    bool given = plan->lane >= TWI_FIRST_GIVEN && plan->lane < TWI_MOST_LANES;
+    return (status == TW_OUT_OF_RANGE && (given || plan->ends)) || (status == TW_CANCELLED && given);
 }
 
 void twi_end_lane(const twi_device *any, int lane, tw_status status, const char *why)
@@ -33,6 +34,36 @@ void twi_end_lane(const twi_device *any, int lane, tw_status status, const char 
     twi_comm *c = comm_of(any);
     if (c)
         c->ops->end(c, channel_of(any, lane, FETCHES), 1 + any->set->count, status, why);
+}
+
+/* A word from each task to each. */
+static tw_status hear_from_all(twi_comm *c, int channel, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int task = 0; task < c->tasks && status == TW_OK; task++)
+        if (task != c->task)
+            status = c->ops->send(c, task, channel, NULL, 0, error);
+    for (int task = 0; task < c->tasks && status == TW_OK; task++)
+        if (task != c->task)
+            status = c->ops->receive(c, task, channel, NULL, 0, "the end of a run", error);
+    return status;
+}
+
+tw_status twi_end_together(const twi_device *any, int lane, tw_status status, tw_error *error)
+{
+    twi_comm *c = comm_of(any);
+    int channel = channel_of(any, lane, FETCHES), count = 1 + any->set->count;
+    tw_error own = {0};
+    if (status == TW_OK)
+        status = hear_from_all(c, channel, error);
+    if (status != TW_OUT_OF_RANGE)
+        return status;
+    c->ops->end(c, channel, count, status, error->message); /* where it was heard of here, it may be news elsewhere */
+    tw_status renewed = c->ops->renew(c, channel, count, "the end of a run", &own);
+    if (renewed == TW_OK)
+        return status;
+    *error = own;
+    return renewed;
 }
 
 static const twi_step *step_at(const twi_plan *plan, twi_step_id id)

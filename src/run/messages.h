@@ -22,10 +22,13 @@ tw_status twi_move_value(int lane, twi_device *to_device, void *to, twi_device *
 /* The bytes at `memory` of a device become those of all tasks in `host`, beside what other lanes do. */
 tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error);
-/* Whether a lane ends by itself where a run of it has ended with that status: a queue runner's, when there is no more. */
-bool twi_ends_lane(int lane, tw_status status);
+/* Whether no more than the plan's lane ends where a run has ended with that status: when there is no more. */
+bool twi_ends_lane(const twi_plan *plan, tw_status status);
 /* All tasks' runs of the lane end with that status, this and those to come, if they have to do with other tasks. */
 void twi_end_lane(const twi_device *any, int lane, tw_status status, const char *why);
+/* Every task calls it with what its run of a plan that `ends` has ended with: it is TW_OK on all or on none, and where
+ * there was no more the lane's next run begins anew. */
+tw_status twi_end_together(const twi_device *any, int lane, tw_status status, tw_error *error);
 /* Whether other tasks' devices are in the device's set. */
 bool twi_is_among_tasks(const twi_device *device);
 /* The shape of what a kernel of the device has made becomes known to all tasks. */

@@ -143,7 +143,7 @@ void tw_session_cancel_lane(tw_session *s, int number)
         wake_waiting(s);
     }
     pthread_mutex_unlock(&s->lock);
-    if (twi_ends_lane(number, TW_CANCELLED))
+    if (number >= TWI_FIRST_GIVEN && number < TWI_MOST_LANES)
         twi_end_lane(s->devices->items[0], number, TW_CANCELLED, "the lane was cancelled");
 }
 
@@ -159,6 +159,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
     if (!s->lanes[number])
         TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[number], error));
     s->lanes[number]->number = number;
+    s->lanes[number]->together = number < TWI_FIRST_GIVEN;
     if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
         s->latest_lane = number;
     *lane = s->lanes[number];
