@@ -130,6 +130,10 @@ diff ends.log ends2.log || fail "a runner on two tasks has other losses"
 grep -q '^step 7: loss = 477.5$' ends4.log && grep -q '^the data ended after 7 steps' ends4.log ||
     fail "a runner with a loop whose shapes change has other losses" # the numbers 5 to 10 and 6 to 12
 diff <(head -n 2 ends.log) ends3.log || fail "a runner on two tasks that is stopped has other losses"
+# One task says what soft placement moved.
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_towers.meta" --fetch loss --target train --steps 2 \
+    > moved.log 2>&1 || fail "towers for GPUs on two tasks"
+[ "$(grep -c 'soft placement moved' moved.log)" -eq 1 ] || fail "not one task says what was moved"
 
 # A benchmark of all tasks is one report.
 "$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \
