@@ -113,8 +113,8 @@ same queues queues2 3
 [ "$(grep -aoE 'images/image/[0-9]' queues2/events* | sort -u | wc -l)" -eq 3 ] || fail "there are no pictures"
 "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 --save ends1 > ends1.log 2>&1 ||
     fail "one process whose data end"
-"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 --save ends \
-    > saved.log 2>&1 || fail "two tasks whose data end"
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 \
+    --save ends > saved.log 2>&1 || fail "two tasks whose data end"
 grep -q '^saved as ends/model.ckpt-6$' saved.log || fail "nothing is saved where the data end"
 same ends1 ends 6
 grep -v '^saved as' saved.log > ends.log
@@ -134,6 +134,11 @@ diff <(head -n 2 ends.log) ends3.log || fail "a runner on two tasks that is stop
 "$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_towers.meta" --fetch loss --target train --steps 2 \
     > moved.log 2>&1 || fail "towers for GPUs on two tasks"
 [ "$(grep -c 'soft placement moved' moved.log)" -eq 1 ] || fail "not one task says what was moved"
+# Functions of data sets run in the task that has the iterator, loops in them whose shapes change, too.
+"$tower" launch -n 2 --deadline 5 -- "$tower" run "$here/golden/tf1_data_sets_tasks.meta" --fetch loss --target train \
+    --steps 100 > sets.log 2>&1 || fail "data sets on two tasks"
+diff sets.log <(printf 'step 1: loss = 15\nstep 2: loss = 108.75\nthe data ended after 2 steps\n') ||
+    fail "data sets on two tasks have other losses"
 
 # A benchmark of all tasks is one report.
 "$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \

@@ -6,10 +6,14 @@
 
 #include "device/tasks.h"
 
+/* What is alone runs in the task that calls it, wherever its nodes were placed. */
 static void give_device(const twi_planning *p, twi_node *node)
 {
+    const tw_devices *devices = p->request->devices;
     if (node->origin && !twi_has_trait(node, TWI_FEED))
         node->device = p->request->placement->devices[node->origin->id];
+    if (p->request->alone && devices->items[node->device]->absent)
+        node->device = p->request->home;
 }
 
 static void give_devices(const twi_planning *p)

@@ -247,6 +247,8 @@ static int find_home(const looping *l)
         if (works)
             home = home == -1 || home == device ? device : -2;
     }
+    if (c->p->request->alone)
+        return c->p->request->home;
     return home < 0 ? 0 : home;
 }
 
@@ -285,7 +287,10 @@ static bool spans_tasks(const twi_planning *p, const twi_plan *round)
 static void note_span(const twi_planning *p, twi_loop *loop)
 {
     enum { NUMBERS = 4096 };
-    loop->spans = loop->device < 0 && p->request->devices->tasks > 1 && spans_tasks(p, loop->plan);
+    if (p->request->alone)
+        loop->lane = TWI_ALONE;
+    loop->spans = loop->device < 0 && !p->request->alone && p->request->devices->tasks > 1 &&
+                  spans_tasks(p, loop->plan);
     if (!loop->spans)
         return;
     loop->lane = TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS;

@@ -83,6 +83,7 @@ typedef struct twi_request {
     twi_resource_table *resources;
     const char *disable;         /* rewrites to leave out; "reuse": memory reuse */
     bool plain_kernels;
+    bool alone;                  /* of several tasks, by this one for itself: what a kernel calls */
     bool one_thread;             /* for each kernel: such plans run side by side */
     const struct twi_frames *frames; /* of a loop's round: those of the graph, and */
     int frame;                   /* which one it is; 0: it is a run of the graph */
@@ -93,6 +94,7 @@ typedef struct twi_request {
     const struct twi_planner *planner; /* of whom loops ask plans for their rounds while they run (run/lane.h) */
 } twi_request;
 
+enum { TWI_ALONE = -1 }; /* instead of a lane's number: its runs have nothing to do with other tasks */
 enum { TWI_MOST_LANES = 1024, TWI_FIRST_GIVEN = 512 }; /* of a session; those from there on it gives out, to queue runners;
                                                            loops that span tasks have numbers behind them */
 
@@ -277,7 +279,7 @@ typedef struct twi_plan {
     TWI_ARRAY(twi_loop *) loops;
     twi_series_table series;     /* of a run's plan */
     bool spans;                  /* one of its loops does */
-    bool ends;                   /* tasks: it takes from queues or data sets: where there is no more all of them hear it */
+    bool ends;                   /* tasks: it takes from queues or data sets, and all hear where there is no more */
     bool apart;                  /* it is one task's, of several, and gives nothing: the others need not plan or run it */
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;

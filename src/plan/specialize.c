@@ -94,7 +94,7 @@ static tw_status make_feeds(twi_copying *c)
                          .name = node->name,
                          .origin = node,
                          .rank = -1,
-                         .device = twi_owns_memory(feed->dtype) ? 0 : request->home,
+                         .device = twi_owns_memory(feed->dtype) && !request->alone ? 0 : request->home,
                          .attrs = attrs,
                          .num_attrs = 3};
         tw_attr value[] = {tw_attr_tensor("value", feed->value), tw_attr_type("dtype", feed->dtype)};

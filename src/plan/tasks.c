@@ -81,6 +81,21 @@ static bool is_apart(const twi_planning *p)
     return apart;
 }
 
+/* All that a function needs must be in the task that calls it. */
+static tw_status check_alone(const twi_planning *p)
+{
+    const tw_devices *devices = p->request->devices;
+    for (int i = 0; i < p->plan->num_needed; i++) {
+        const twi_resource *r = p->plan->needed[i];
+        if (r->device->absent)
+            return twi_fail(p->error, TW_UNIMPLEMENTED,
+                            "a function that runs on task %d needs variable '%s', which is on %s: a function of a data "
+                            "set reaches what is in its own task",
+                            devices->comm->task, r->name, r->device->text);
+    }
+    return TW_OK;
+}
+
 /* Whether a node takes something of a queue, a reader or a data set. Who goes round a loop together has channels of its
  * own, where nobody would hear that there is no more. */
 static bool may_end(const twi_planning *p)
@@ -101,6 +116,10 @@ tw_status twi_agree_on_plan(twi_planning *p)
 {
     if (!p->request->devices->comm)
         return TW_OK;
+    if (p->request->alone) {
+        p->plan->apart = true;
+        return check_alone(p);
+    }
     p->plan->apart = is_apart(p);
     p->plan->ends = !p->plan->apart && may_end(p);
     return p->plan->apart || p->request->beside ? TW_OK : compare(p);

@@ -177,12 +177,13 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         memcpy(text, error->message, sizeof text);
         twi_fail(error, status, "%s [[{{node %s}}]]", text, step->run.node);
     }
-    bool others = twi_is_among_tasks(d->device) && !d->all->plan->apart, lane = twi_ends_lane(d->all->plan, status);
+    const twi_plan *plan = d->all->plan;
+    bool others = twi_is_among_tasks(d->device, plan->lane) && !plan->apart, lane = twi_ends_lane(plan, status);
     if (others && !lane)
         d->device->set->comm->ops->abort(d->device->set->comm, status, error->message);
     note_failure(d->all, d->index);
     if (others && lane)
-        twi_end_lane(d->device, d->all->plan->lane, status, error->message);
+        twi_end_lane(d->device, plan->lane, status, error->message);
 }
 
 /* The part of a replayed segment that begins at the step; NULL: none does. */

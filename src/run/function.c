@@ -3,6 +3,7 @@
 
 #include "device/dataset/dataset.h"
 #include "device/state/random.h"
+#include "device/tasks.h"
 #include "graph/graph.h"
 #include "tensor/tensor.h"
 
@@ -347,6 +348,11 @@ tw_status twi_functions_create(const twi_planner *planner, void (*wake)(void *us
     c->table.find = find;
     c->planner = *planner;
     c->planner.request.one_thread = true;
+    if (planner->request.devices->comm) {
+        c->planner.request.alone = true;
+        c->planner.request.home = twi_host_of(planner->request.devices, planner->request.devices->comm->task);
+        c->planner.request.planner = &c->planner;
+    }
     c->planner.most = planner->most < KEPT_PLANS ? KEPT_PLANS : planner->most;
     c->wake = wake;
     c->user = user;

@@ -14,6 +14,7 @@ tw_status twi_lane_create(const twi_planner *planner, void (*wake)(void *user), 
     pthread_mutex_init(&lane->turn, NULL);
     lane->planner = planner;
     lane->devices = devices;
+    lane->number = planner->request.alone ? TWI_ALONE : 0;
     lane->arenas = twi_alloc_array((size_t)devices->count, sizeof *lane->arenas);
     lane->arena_bytes = twi_alloc_array((size_t)devices->count, sizeof *lane->arena_bytes);
     tw_status status = lane->arenas && lane->arena_bytes

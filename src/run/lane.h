@@ -27,7 +27,7 @@ typedef struct twi_lane {
                              planner's lock held too */
     const twi_planner *planner;
     tw_devices *devices;
-    int number; /* of the session's; 0 within a step too, where nothing crosses tasks */
+    int number; /* of the session's; of several tasks TWI_ALONE for what a kernel calls */
     bool together; /* tasks: its runs end on all of them with the same, and the next one begins anew */
     twi_dispatchers *dispatchers;
     TWI_ARRAY(struct twi_cut *) cuts;   /* what was asked for (chain.h) */

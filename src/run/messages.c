@@ -15,6 +15,12 @@ static twi_comm *comm_of(const twi_device *d)
     return d->set ? d->set->comm : NULL;
 }
 
+/* Of a lane; NULL: its runs have nothing to do with other tasks. */
+static twi_comm *comm_in(const twi_device *d, int lane)
+{
+    return lane == TWI_ALONE ? NULL : comm_of(d);
+}
+
 enum { FETCHES = -1 };
 
 /* Of a device in a lane, or of what is fetched there. `any` is of the set. */
@@ -224,21 +230,21 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done)
 tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error)
 {
-    twi_comm *c = comm_of(device);
+    twi_comm *c = comm_in(device, lane);
     tw_status status = device->absent ? TW_OK : device->ops->read(device, host, memory, bytes, error);
     if (status != TW_OK || !c)
         return status;
     return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, host, bytes, what, error);
 }
 
-bool twi_is_among_tasks(const twi_device *device)
+bool twi_is_among_tasks(const twi_device *device, int lane)
 {
-    return comm_of(device) != NULL;
+    return comm_in(device, lane) != NULL;
 }
 
 tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const char *what, tw_error *error)
 {
-    twi_comm *c = comm_of(device);
+    twi_comm *c = comm_in(device, lane);
     if (!c)
         return TW_OK;
     return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, shape, sizeof *shape, what, error);
@@ -259,7 +265,7 @@ static tw_status send_to_all(twi_comm *c, int channel, tw_dtype dtype, const voi
 tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, const char *what,
                            tw_error *error)
 {
-    twi_comm *c = comm_of(device);
+    twi_comm *c = comm_in(device, lane);
     tw_status status = TW_OK;
     if (!twi_owns_memory(into->dtype))
         return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), what, error);
@@ -275,7 +281,7 @@ tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_
 tw_status twi_give_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, tw_receivers to,
                           const char *what, tw_error *error)
 {
-    twi_comm *c = comm_of(device);
+    twi_comm *c = comm_in(device, lane);
     if (!c || to.first < 0 || twi_owns_memory(into->dtype))
         return twi_share_tensor(lane, device, memory, into, what, error);
     size_t bytes = tw_tensor_bytes(into);

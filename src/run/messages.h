@@ -29,8 +29,8 @@ void twi_end_lane(const twi_device *any, int lane, tw_status status, const char 
 /* Every task calls it with what its run of a plan that `ends` has ended with: it is TW_OK on all or on none, and where
  * there was no more the lane's next run begins anew. */
 tw_status twi_end_together(const twi_device *any, int lane, tw_status status, tw_error *error);
-/* Whether other tasks' devices are in the device's set. */
-bool twi_is_among_tasks(const twi_device *device);
+/* Whether runs of the lane have to do with other tasks. */
+bool twi_is_among_tasks(const twi_device *device, int lane);
 /* The shape of what a kernel of the device has made becomes known to all tasks. */
 tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const char *what, tw_error *error);
 /* The same of values of any type; strings that `into` has are let go. */

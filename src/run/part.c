@@ -97,7 +97,7 @@ static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_erro
 static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
 {
     const twi_port *port = &plan->fetches[fetch];
-    bool absent = port->device->absent, first = !twi_is_among_tasks(port->device);
+    bool absent = port->device->absent, first = !twi_is_among_tasks(port->device, plan->lane);
     tw_tensor *made = absent ? NULL : *(tw_tensor **)port->memory;
     tw_shape shape = made ? made->shape : TW_SCALAR;
     for (int i = 0; i < fetch && first; i++)

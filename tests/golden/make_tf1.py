@@ -117,6 +117,29 @@ def queue_behind_a_loop():
     export("tf1_queues_loop.meta")
 
 
+def data_sets_of_two_tasks():
+    """Each task has a data set whose function makes a vector so long, round by round; the third step meets an end."""
+    def grow(index):
+        index = tf.cast(index, tf.int32)
+        _, grown = tf.while_loop(lambda i, v: i < index, lambda i, v: (i + 1, tf.concat([v, v[-1:] + 1.0], 0)),
+                                 [tf.constant(0), tf.fill([1], tf.cast(index, tf.float32))],
+                                 shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])
+        return grown
+
+    vectors = []
+    for task, count in enumerate((5, 2)):
+        with tf.device("/job:worker/task:%d" % task):
+            iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(1, 1 + count).map(grow))
+            tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+            vectors.append(tf.reduce_sum(tf.square(iterator.get_next())))
+    with tf.device("/job:worker/task:0"):
+        w = tf.get_variable("w", initializer=np.float32([1, 2]))
+        loss = tf.reduce_sum(tf.stack(vectors) * w, name="loss")
+        with tf.control_dependencies([loss]):
+            tf.assign_add(w, [0.5, 0.25], name="train")
+    export("tf1_data_sets_tasks.meta")
+
+
 def queues():
     """Two epochs of 12 numbers, batched by a runner; the last run meets the end."""
     loss, train, init = train_on(examples_by_queues())
@@ -189,7 +212,7 @@ def old():
 
 with tf.Graph().as_default():
     old()
-for make in (queues_of_two_tasks, queue_behind_a_loop):
+for make in (queues_of_two_tasks, queue_behind_a_loop, data_sets_of_two_tasks):
     with tf.Graph().as_default():
         make()
 with open(os.path.join(HERE, "tf1.h"), "w") as file:
