@@ -9,13 +9,16 @@
 #include "base/crc32c.h"
 #include "base/histogram.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/philox.h"
+#include "base/room.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "faulty_files.h"
 
 #include <float.h>
 #include <ftw.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <tower/tensor.h>
 
@@ -350,6 +353,34 @@ static void a_group_that_is_seen_from_inside_alone_is_found(void **state)
     assert_cores(1, all_cores() > 1);
 }
 
+static void memory_is_what_the_machine_and_the_groups_around_have_left(void **state)
+{
+    (void)state;
+    begin("0::/job/7\n");
+    assert_true(isinf(twi_memory_left(root)));
+    put("proc/meminfo", "MemTotal: 64000 kB\nMemFree: 100 kB\nMemAvailable: 3000 kB\nSwapFree: 1000 kB\n");
+    assert_true(twi_memory_left(root) == 4000 * 1024.0);
+    put("sys/fs/cgroup/job/memory.max", "3000000\n");
+    put("sys/fs/cgroup/job/memory.current", "2500000\n");
+    put("sys/fs/cgroup/job/memory.stat", "anon 500000\nfile 2000000\nfile_mapped 7\n");
+    put("sys/fs/cgroup/job/7/memory.max", "max\n");
+    put("sys/fs/cgroup/job/7/memory.current", "1\n");
+    assert_true(twi_memory_left(root) == 2500000);
+    put("proc/self/cgroup", "5:memory:/job\n4:cpu:/\n");
+    put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3000000\n");
+    put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "4000000\n");
+    assert_true(twi_memory_left(root) == 0);
+    nftw(root, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void more_memory_than_there_is_is_not_taken(void **state)
+{
+    (void)state;
+    assert_true(twi_has_room(1));
+    assert_false(twi_has_room(SIZE_MAX / 2));
+    assert_null(twi_alloc((size_t)1 << 46));
+}
+
 static void who_divides_a_mask_is_bound_and_who_divides_a_quota_is_not(void **state)
 {
     (void)state;
@@ -387,6 +418,8 @@ int main(void)
         cmocka_unit_test(without_quotas_all_cores_of_the_mask_are_to_be_had),
         cmocka_unit_test(a_quota_limits_the_cores),
         cmocka_unit_test(quotas_of_the_groups_around_count_too),
+        cmocka_unit_test(memory_is_what_the_machine_and_the_groups_around_have_left),
+        cmocka_unit_test(more_memory_than_there_is_is_not_taken),
         cmocka_unit_test(a_group_that_is_seen_from_inside_alone_is_found),
         cmocka_unit_test(who_divides_a_mask_is_bound_and_who_divides_a_quota_is_not),
     };

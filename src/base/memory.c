@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* MADV_HUGEPAGE */
 #include "base/memory.h"
 
+#include "base/room.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,7 @@ void twi_count_allocation(void)
 void *twi_resize(void *block, size_t bytes)
 {
     twi_count_allocation();
-    return resize_function(resize_user, block, bytes ? bytes : 1);
+    return twi_has_room(bytes) ? resize_function(resize_user, block, bytes ? bytes : 1) : NULL;
 }
 
 void *twi_alloc(size_t bytes)

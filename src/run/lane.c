@@ -52,6 +52,16 @@ size_t twi_lane_largest_arena(const twi_lane *lane, int device)
     return largest;
 }
 
+/* Puts the node in front that runs while the arena is fullest. */
+static void name_fullest(const twi_plan *plan, int device, tw_error *error)
+{
+    twi_memory_items items = {0};
+    const char *fullest = NULL;
+    if (twi_plan_list_arena(plan, device, &items, &fullest, NULL) == TW_OK && fullest)
+        twi_prefix(error, "most is needed while '%s' runs", fullest);
+    twi_array_free(&items);
+}
+
 /* An arena takes at once what the largest plan made so far wants, or, where devices shall grow, what this one does. One
  * that cannot is gone, and the next run gets what it needs itself: a plan that does not fit takes nothing away from
  * those that do. */
@@ -73,8 +83,10 @@ static tw_status grow_arenas(twi_lane *lane, const twi_plan *plan, tw_error *err
             continue;
         }
         tw_status status = twi_device_alloc(device, bytes, what, &lane->arenas[d], error);
-        if (status != TW_OK)
+        if (status != TW_OK) {
+            name_fullest(plan, d, error);
             return status;
+        }
         lane->arena_bytes[d] = bytes;
     }
     return TW_OK;

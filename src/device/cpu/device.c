@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* MADV_HUGEPAGE */
 #include "base/cores.h"
 #include "base/memory.h"
+#include "base/room.h"
 #include "device/backend.h"
 #include "device/cpu/copy.h"
 #include "device/cpu/team.h"
@@ -33,6 +34,9 @@ static size_t round_up(size_t bytes, size_t unit)
 static tw_status map_pages(twi_device *d, size_t bytes, void **memory, tw_error *error)
 {
     size_t size = round_up(bytes, PAGE);
+    if (!twi_has_room(size))
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s: cannot get %zu bytes, %.0f are left", d->text, bytes,
+                        twi_memory_left(""));
     char *mapped = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
         return twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s: cannot get %zu bytes: %s", d->text, bytes, strerror(errno));
