@@ -968,6 +968,7 @@ static tw_status bitcast_shape(twi_inference *c)
 #define ADDED "{" TWI_NUMBERS "}"
 #define CAST_BITS "{" TWI_NUMBERS "," TWI_QUANTIZED "}"
 #define INDEX "{int32,int64}"
+#define FORMATS "src_format:string=NHWC; dst_format:string=NCHW"
 #define STRIDED_MASKS                                                                                                  \
     "T:type; Index:" INDEX "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "            \
     "shrink_axis_mask:int=0"
@@ -1020,6 +1021,8 @@ const twi_op twi_array_ops[] = {
     {"BroadcastArgs", "s0:T, s1:T", "r0:T", "T:" INDEX "=int32", broadcast_args_shape, twi_not_differentiable},
     {"BroadcastGradientArgs", "s0:T, s1:T", "r0:T, r1:T", "T:" INDEX "=int32", gradient_args_shape,
      twi_not_differentiable},
+    {"DataFormatDimMap", "x:T", "y:T", "T:" INDEX "=int32; " FORMATS, twi_shape_same, twi_not_differentiable},
+    {"DataFormatVecPermute", "x:T", "y:T", "T:" INDEX "=int32; " FORMATS, twi_shape_same, twi_not_differentiable},
     {"InvertPermutation", "x:T", "y:T", "T:" INDEX "=int32", twi_shape_same, twi_not_differentiable},
 
     {"StridedSlice", "input:T, begin:Index, end:Index, strides:Index", "output:T", STRIDED_MASKS, strided_slice_shape,

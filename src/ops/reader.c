@@ -38,6 +38,8 @@ const twi_op twi_reader_ops[] = {
      .makes = TWI_MAKES_READER},
     {"WholeFileReaderV2", "", "reader_handle:resource", NAMES, twi_shape_scalar, NULL, STATE,
      .makes = TWI_MAKES_READER},
+    {"IdentityReaderV2", "", "reader_handle:resource", NAMES, twi_shape_scalar, NULL, STATE,
+     .makes = TWI_MAKES_READER},
     {"ReaderReadV2", "reader_handle:resource, queue_handle:resource", "key:string, value:string", "", twi_shape_scalar,
      twi_not_differentiable, STATE | TWI_INPUT, "qq"},
     {"ReaderReadUpToV2", "reader_handle:resource, queue_handle:resource, num_records:int64",

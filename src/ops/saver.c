@@ -28,6 +28,32 @@ static tw_status restored_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Numbers of old lines for so many new ones, and how many there are. */
+static tw_status lines_shape(twi_inference *c)
+{
+    int64_t offset = twi_attr_int(c->attrs, "new_vocab_offset", 0), lines = twi_attr_int(c->attrs, "num_new_vocab", 0);
+    if (offset < 0 || lines < 0 || offset > INT64_MAX - lines || twi_attr_int(c->attrs, "old_vocab_size", -1) < -1)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "new_vocab_offset and num_new_vocab must be at least 0, "
+                                                       "old_vocab_size at least -1");
+    c->outputs[0] = TW_SHAPE(lines);
+    c->outputs[1] = TW_SCALAR;
+    return TW_OK;
+}
+
+static tw_status matrix_shape(twi_inference *c)
+{
+    int64_t rows = twi_attr_int(c->attrs, "num_rows", 0), columns = twi_attr_int(c->attrs, "num_cols", 0);
+    tw_shape wanted = TW_SHAPE(rows), named;
+    if (rows < 0 || columns < 1)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "num_rows must be at least 0 and num_cols at least 1");
+    c->outputs[0] = TW_SHAPE(rows, columns);
+    tw_status status = twi_merge_shapes(wanted, c->inputs[2], &wanted, c->error);
+    if (status == TW_OK && tw_shape_elements(c->inputs[3]) != 0)
+        status = twi_merge_shapes(TW_SHAPE(tw_shape_elements(c->inputs[3]) < 0 ? -1 : columns), c->inputs[3], &named,
+                                  c->error);
+    return status;
+}
+
 #define RESTORE "prefix:string, tensor_names:string, shape_and_slices:string", "tensors:dtypes"
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 
@@ -39,6 +65,13 @@ const twi_op twi_saver_ops[] = {
     {"_RestoreV2", RESTORE, "dtypes:types; shapes:shapes", restored_shape, NULL, STATE | TWI_REWRITTEN | TWI_RESTORE},
     {"MergeV2Checkpoints", "checkpoint_prefixes:string, destination_prefix:string", "", "delete_old_dirs:bool=true",
      twi_shape_unknown, twi_not_differentiable, STATE},
+    {"GenerateVocabRemapping", "new_vocab_file:string, old_vocab_file:string", "remapping:int64, num_present:int32",
+     "new_vocab_offset:int; num_new_vocab:int; old_vocab_size:int=-1", lines_shape, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {"LoadAndRemapMatrix",
+     "ckpt_path:string, old_tensor_name:string, row_remapping:int64, col_remapping:int64, initializing_values:float",
+     "output_matrix:float", "num_rows:int; num_cols:int; max_rows_in_memory:int=-1", matrix_shape,
+     twi_not_differentiable, STATE},
     {"ShardedFilename", "basename:string, shard:int32, num_shards:int32", "filename:string", "", twi_shape_scalar,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"StringJoin", "inputs:N*string", "output:string", "N:int; separator:string=", join_shape, twi_not_differentiable,

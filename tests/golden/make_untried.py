@@ -191,3 +191,48 @@ def branch_with_a_loop():
 
 
 program("loop_in_a_branch", branch_with_a_loop, {"x": f32([-1, 0.5, 2])}, {"x": f32([1, 0.5, 2])}, init=True)
+
+# ---- axes by their letters, as TensorFlow's optimizer of layouts leaves them in graphs ----
+
+for name, dtype, src, dst, *values in (
+    ("nchw", tf.int32, "NHWC", "NCHW", [7, 1, 2, 3], [[1, 2], [3, 4], [5, 6], [7, 8]], [5, 6], [[1, 2], [3, 4]]),
+    ("hwnc", tf.int64, "NCHW", "HWNC", [7, 1, 2, 3], [5, 6]),
+    ("volume", tf.int32, "NDHWC", "NCDHW", [7, 1, 2, 3, 4], [4, 5, 6]),
+):
+    program("vector_" + name, lambda: [raw.DataFormatVecPermute(x=holder(dtype, None, "x"), src_format=src, dst_format=dst)],
+            *[{"x": np.array(v, dtype.as_numpy_dtype)} for v in values],
+            ({"x": np.array([1] * 7, dtype.as_numpy_dtype)}, "for the format"))
+    program("axes_" + name, lambda: [raw.DataFormatDimMap(x=holder(dtype, None, "x"), src_format=src, dst_format=dst)],
+            {"x": np.array([[0, 3], [-1, 2]], dtype.as_numpy_dtype)}, {"x": np.array(-2, dtype.as_numpy_dtype)})
+
+
+def names_read():
+    queue = tf.FIFOQueue(3, tf.string, [[]])
+    add = queue.enqueue_many([["a", "some/file"]])
+    key, value = tf.IdentityReader().read(queue)
+    return {"": [add], "read": [key, value]}
+
+
+program("names_as_records", names_read, {}, ({}, "read"), ({}, "read"))
+
+# ---- a training that begins with another one's checkpoint, of another vocabulary ----
+
+
+def warm_start():
+    old, now, saved = ("test_shapes_" + name for name in ("old.txt", "now.txt", "saved"))
+    files = [tf.io.write_file(old, "the\nof\r\nand\nto\n"), tf.io.write_file(now, "x\nto\nnew\nthe\nof")]
+    save = raw.SaveV2(prefix=saved, tensor_names=["m"], shape_and_slices=[""], tensors=[tf.reshape(tf.range(8.0), [4, 2])])
+    rows, present = raw.GenerateVocabRemapping(new_vocab_file=now, old_vocab_file=old, new_vocab_offset=1, num_new_vocab=3,
+                                               old_vocab_size=3)
+    given = dict(ckpt_path=saved, old_tensor_name="m", num_rows=3, initializing_values=holder(tf.float32, [None], "x"))
+    columns = holder(tf.int64, [None], "columns")
+    wider = raw.LoadAndRemapMatrix(row_remapping=rows, col_remapping=columns, num_cols=3, **given)
+    same = raw.LoadAndRemapMatrix(row_remapping=tf.constant([3, -1, 0], tf.int64), col_remapping=tf.constant([], tf.int64),
+                                  num_cols=2, **given)
+    return {"": files + [save], "rows": [rows, present], "wider": [wider], "same": [same]}
+
+
+columns = np.array([1, -1, 0], np.int64)
+program("warm_start", warm_start, {}, ({}, "rows"), ({"x": eighths(7), "columns": columns}, "wider"),
+        ({"x": eighths(2)}, "same"), ({"x": eighths(3)}, "same", "initial"), ({"x": eighths(1)}, "same", "initial"),
+        ({"x": eighths(7), "columns": np.array([1, 1, 0], np.int64)}, "wider", "twice"))

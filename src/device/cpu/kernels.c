@@ -106,6 +106,7 @@
     X(twi_cpu_dataset_kernels)                                                                                         \
     X(twi_cpu_record_input_kernels)                                                                                    \
     X(twi_cpu_reader_kernels)                                                                                          \
+    X(twi_cpu_remap_kernels)                                                                                           \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \
     X(twi_cpu_text_joined_kernels)                                                                                     \

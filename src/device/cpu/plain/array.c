@@ -1,9 +1,11 @@
 /* array.c - values that are passed on, arrays that are made of nothing, and what shapes are.
  * Never here: cutting, joining and moving (slice.c, rearrange.c, gather.c). */
+#include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "tensor/variant.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- the same elements ------------------------------------------------------------------------------------------- */
 
@@ -177,6 +179,77 @@ static tw_status run_concat_offset(const twi_run *r)
         offset += twi_input_int(r, i + 1, axis);
     }
     return status;
+}
+
+/* ---- numbers and vectors that follow the order of axes --------------------------------------------------------- */
+
+enum { MOST_AXES = 8 };
+
+typedef struct formats {
+    int axes;
+    int to[MOST_AXES], from[MOST_AXES]; /* where an axis goes, and where axis i comes from */
+} formats;
+
+/* Without batch and channels, where a vector has places for neither. */
+static int letters(const char *format, bool spatial, char *kept)
+{
+    int count = 0;
+    for (; *format && count < MOST_AXES; format++)
+        if (!spatial || !strchr("NC", *format))
+            kept[count++] = *format;
+    kept[count] = 0;
+    return count;
+}
+
+static tw_status prepare_formats(twi_prepare *p)
+{
+    const char *src = twi_attr_string(p->attrs, "src_format", "NHWC");
+    const char *dst = twi_attr_string(p->attrs, "dst_format", "NCHW");
+    char from[MOST_AXES + 1], to[MOST_AXES + 1];
+    bool is_vector = strcmp(p->op, "DataFormatVecPermute") == 0;
+    int64_t places = p->inputs[0].shape.rank ? p->inputs[0].shape.dims[0] : -1;
+    formats *f = p->state = twi_alloc(sizeof *f);
+    if (!f)
+        return twi_fail_memory(p->error, p->node);
+    bool spatial = is_vector && places == (int64_t)strlen(src) - 2;
+    f->axes = letters(src, spatial, from);
+    bool fits = letters(dst, spatial, to) == f->axes && strlen(src) <= MOST_AXES && strlen(src) == strlen(dst);
+    for (int i = 0; i < f->axes && fits; i++) {
+        const char *there = strchr(to, from[i]);
+        fits = there && strchr(from, from[i]) == &from[i];
+        f->to[i] = there ? (int)(there - to) : 0;
+        f->from[f->to[i]] = i;
+    }
+    if (!fits)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': dst_format '%s' is no order of src_format '%s'", p->node,
+                        dst, src);
+    if (is_vector && (places != f->axes || p->inputs[0].elements % (places ? places : 1)))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': expected %d or %d rows for the format '%s', got %lld",
+                        p->node, (int)strlen(src), (int)strlen(src) - 2, src, (long long)places);
+    return TW_OK;
+}
+
+static tw_status run_dim_map(const twi_run *r)
+{
+    const formats *f = r->state;
+    for (int64_t i = 0; i < r->input_operands[0].elements; i++) {
+        int64_t axis = twi_input_int(r, 0, i);
+        if (axis < -f->axes || axis >= f->axes)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': there is no axis %lld of %d", r->node,
+                            (long long)axis, f->axes);
+        twi_output_int(r, 0, i, f->to[axis < 0 ? axis + f->axes : axis]);
+    }
+    return TW_OK;
+}
+
+static tw_status run_vec_permute(const twi_run *r)
+{
+    const formats *f = r->state;
+    int64_t width = r->input_operands[0].elements / (f->axes ? f->axes : 1);
+    for (int i = 0; i < f->axes; i++)
+        for (int64_t k = 0; k < width; k++)
+            twi_output_int(r, 0, i * width + k, twi_input_int(r, 0, f->from[i] * width + k));
+    return TW_OK;
 }
 
 static tw_status run_invert_permutation(const twi_run *r)
@@ -362,6 +435,8 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"BroadcastArgs", "plain", 0, NULL, run_broadcast_args},
     {"BroadcastGradientArgs", "plain", 0, NULL, run_broadcast_gradient_args},
     {"ConcatOffset", "plain", 0, NULL, run_concat_offset},
+    {"DataFormatDimMap", "plain", 0, prepare_formats, run_dim_map, twi_free},
+    {"DataFormatVecPermute", "plain", 0, prepare_formats, run_vec_permute, twi_free},
     {"InvertPermutation", "plain", 0, NULL, run_invert_permutation},
     {"Fill", "plain", TWI_MOVED_TYPES, NULL, run_fill},
     {"ZerosLike", "plain", TWI_MOVED_TYPES, NULL, run_zeros_like},

@@ -109,6 +109,18 @@ static tw_status next_whole_file(reader *r, const char **bytes, size_t *size, tw
     return status;
 }
 
+/* The name itself is the record. */
+static tw_status next_name(reader *r, const char **bytes, size_t *size, tw_error *error)
+{
+    if (r->offset)
+        return end_of_file(error);
+    *bytes = r->name.data;
+    *size = r->name.size;
+    r->offset = 1;
+    r->place = -1;
+    return TW_OK;
+}
+
 static const format *find_format(const char *op)
 {
     static const format formats[] = {
@@ -116,6 +128,7 @@ static const format *find_format(const char *op)
         {"TFRecordReaderV2", next_tfrecord},
         {"TextLineReaderV2", next_line},
         {"WholeFileReaderV2", next_whole_file},
+        {"IdentityReaderV2", next_name},
     };
     const format *found = formats;
     while (strcmp(found->op, op) != 0)
@@ -238,7 +251,7 @@ static tw_status prepare_read(twi_prepare *p)
 static tw_status open_file(reader *r, tw_error *error)
 {
     r->place = r->format->next == next_fixed ? -1 : 0; /* records are counted from 0, lines from 1 */
-    if (r->format->next == next_whole_file)
+    if (r->format->next == next_whole_file || r->format->next == next_name)
         return TW_OK;
     if (r->format->next == next_tfrecord)
         return twi_record_open_packed(r->name.data, r->packing, &r->records, error);
@@ -327,6 +340,7 @@ const twi_kernel twi_cpu_reader_kernels[] = {
     {"TFRecordReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
     {"TextLineReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
     {"WholeFileReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
+    {"IdentityReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
     {"ReaderReadV2", "plain", 0, prepare_read, run_read},
     {"ReaderReadUpToV2", "plain", 0, prepare_read, run_read},
     {"ReaderNumRecordsProducedV2", "plain", 0, prepare_use, run_num_records},

@@ -148,7 +148,7 @@ static tw_status give_text(const twi_run *r, twi_text *text, tw_string *to)
 {
     bool good = !text->failed && twi_string_set(to, twi_text_string(text), text->size);
     twi_text_free(text);
-    return good ? TW_OK : twi_fail_memory(r->error, "making a name");
+    return good ? TW_OK : twi_fail_memory(r->error, "joining texts");
 }
 
 static tw_status run_sharded_name(const twi_run *r)
