@@ -1,6 +1,11 @@
 """How cases of each op are drawn; see drawing.py."""
 from drawing import *
 
+try:
+    from PIL import Image
+except ImportError as missing:
+    raise SystemExit("scripts/random-graphs draws pictures with Pillow, which this python lacks: %s" % missing)
+
 
 @generator("Sin", "Cos", "Tan", "Exp", "Sigmoid", "Tanh", "Erf")
 def unary(draw, op):
@@ -686,7 +691,6 @@ def picture(draw, channels):
 
 def encoded(draw, kind):
     import io
-    from PIL import Image
     mode, channels = draw.pick((("L", 1), ("RGB", 3), ("RGBA", 4), ("LA", 2))[:2 if kind == "JPEG" else 4])
     pixels, out = picture(draw, channels), io.BytesIO()
     Image.fromarray(pixels[..., 0] if channels == 1 else pixels, mode).save(out, kind)
