@@ -329,7 +329,7 @@ static void a_saved_model_gives_what_the_session_gave(void **state)
     assert_non_null(mkdtemp(folder));
     tw_signature_value in = {"points", l.x}, out = {"values", l.y};
     tw_signature signature = {.name = "serving_default", .inputs = &in, .num_inputs = 1, .outputs = &out, .num_outputs = 1};
-    tw_meta_graph_options options = {.signatures = &signature, .num_signatures = 1};
+    tw_meta_graph_options options = {.tags = "serve,gpu", .signatures = &signature, .num_signatures = 1};
     assert_ok(tw_saved_model_save(l.session, folder, &options, &error));
     assert_fails(tw_saved_model_save(l.session, folder, &options, &error), TW_ALREADY_EXISTS, folder);
     destroy_line(&l);
@@ -338,9 +338,11 @@ static void a_saved_model_gives_what_the_session_gave(void **state)
     tw_graph_about *about;
     tw_session *session;
     tw_tensor *value = NULL, *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(1, 2), (float[]){1, 2});
-    assert_ok(tw_graph_load(graph, folder, NULL, &about, &error));
+    assert_fails(tw_graph_load(graph, folder, &(tw_load_options){.tags = "gpu,tpu"}, &about, &error), TW_NOT_FOUND,
+                 "no graph has the tag 'gpu,tpu'; there are 'serve,gpu'");
+    assert_ok(tw_graph_load(graph, folder, &(tw_load_options){.tags = "gpu,serve"}, &about, &error));
     assert_string_equal(about->format, "SavedModel");
-    assert_string_equal(about->tags, "serve");
+    assert_string_equal(about->tags, "serve,gpu");
     assert_string_equal(about->signatures[0].method, "tensorflow/serving/predict");
     assert_string_equal(about->signatures[0].inputs[0].name, "points");
     assert_ok(tw_session_create(graph, NULL, &session, &error));

@@ -217,7 +217,7 @@ typedef struct tw_graph_about {
 typedef struct tw_load_options {
     size_t size;        /* TW_SIZED(tw_load_options) sets it: see language.h */
     const char *prefix; /* as of tw_graph_import() */
-    const char *tags;   /* of several graphs in a SavedModel, the one with this tag; NULL: "serve", or else the first */
+    const char *tags;   /* of several graphs in a SavedModel, that with these: "a,b"; NULL: "serve", or any */
 } tw_load_options;
 
 /* Adds the graph of a file, whatever it is called: a GraphDef, a MetaGraphDef, a SavedModel, each in binary or in text, or

@@ -642,8 +642,8 @@ static const option options[] = {
     {"steps", "N", OPTION_NUMBER, offsetof(settings, steps), "how many", .initial = "1", .least = 1, .most = INT64_MAX},
     {"print-every", "N", OPTION_NUMBER, offsetof(settings, print_every), "steps between lines", .initial = "1",
      .least = 1, .most = INT64_MAX},
-    {"tags", "TAG", OPTION_TEXT, offsetof(settings, tags),
-     "of several graphs in a SavedModel the one with this tag; without it serve, or else the first"},
+    {"tags", "TAGS", OPTION_TEXT, offsetof(settings, tags),
+     "of several graphs in a SavedModel the one with these (train,gpu); without it serve, or else the first"},
     {"init", "NAMES", OPTION_TEXT, offsetof(settings, initialize),
      "nodes to run once before, one after the other as they are named; without it variables get the values beside a "
      "SavedModel, or run their own initializers",

@@ -344,8 +344,8 @@ static const option options[] = {
     {NULL, "GRAPH", OPTION_FILE, offsetof(settings, graph),
      "a GraphDef, a MetaGraphDef (.meta), a SavedModel, each in binary or in text, an event file, or the directory of a "
      "SavedModel or of checkpoints"},
-    {"tags", "TAG", OPTION_TEXT, offsetof(settings, tags),
-     "of several graphs in a SavedModel the one with this tag; without it serve, or else the first"},
+    {"tags", "TAGS", OPTION_TEXT, offsetof(settings, tags),
+     "of several graphs in a SavedModel the one with these (train,gpu); without it serve, or else the first"},
     {"all", NULL, OPTION_FLAG, offsetof(settings, all), "every line of each list, and every node"},
     FORMAT_OPTION(settings, format),
     {0},

@@ -115,13 +115,24 @@ static tw_status load_graph_def(loader *l, const char *bytes, size_t size)
     return tw_graph_import(l->graph, bytes, size, l->prefix, l->error);
 }
 
-/* Whether one of a graph's tags is the one that is asked for, or if none is, the usual one. */
-static bool has_tag(const Twi__MetaGraphDef *def, const char *wanted)
+static bool has_tag(const Twi__MetaGraphDef *def, const char *tag, size_t size)
 {
     for (size_t i = 0; def->meta_info_def && i < def->meta_info_def->n_tags; i++)
-        if (strcmp(def->meta_info_def->tags[i], wanted ? wanted : "serve") == 0)
+        if (strncmp(def->meta_info_def->tags[i], tag, size) == 0 && !def->meta_info_def->tags[i][size])
             return true;
     return false;
+}
+
+/* Whether a graph has all tags that are asked for, or if none is, the usual one. */
+static bool has_tags(const Twi__MetaGraphDef *def, const char *wanted)
+{
+    const char *at = wanted ? wanted : "serve";
+    size_t size = strcspn(at, ",");
+    while (has_tag(def, at, size) && at[size]) {
+        at += size + 1;
+        size = strcspn(at, ",");
+    }
+    return has_tag(def, at, size);
 }
 
 /* Adds the graph's tags to a list of them. */
@@ -147,7 +158,7 @@ static tw_status choose_graph(const loader *l, const Twi__SavedModel *model, int
         if (!def)
             status = proto.out_of_memory ? fail_memory(l)
                                          : twi_fail(l->error, TW_INVALID_ARGUMENT, "graph %zu is none", i);
-        if (def && *chosen < 0 && has_tag(def, l->tags))
+        if (def && *chosen < 0 && has_tags(def, l->tags))
             *chosen = (int)i;
         if (def)
             list_tags(def, &found);

@@ -236,3 +236,15 @@ columns = np.array([1, -1, 0], np.int64)
 program("warm_start", warm_start, {}, ({}, "rows"), ({"x": eighths(7), "columns": columns}, "wider"),
         ({"x": eighths(2)}, "same"), ({"x": eighths(3)}, "same", "initial"), ({"x": eighths(1)}, "same", "initial"),
         ({"x": eighths(7), "columns": np.array([1, 1, 0], np.int64)}, "wider", "twice"))
+
+
+def imported_twice():
+    """A SavedModel's main op and its collection of initializers fill the same table, once each."""
+    table = raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name="jobs")
+    fill = raw.LookupTableImportV2(table_handle=table, keys=["a", "b"], values=tf.constant([4, 5], tf.int64))
+    found = raw.LookupTableFindV2(table_handle=table, keys=holder(tf.string, [None], "x"),
+                                  default_value=tf.constant(-1, tf.int64))
+    return {"": [fill], "found": [found]}
+
+
+program("imported_twice", imported_twice, {}, {}, ({"x": np.array([b"b", b"c"], object)}, "found"))

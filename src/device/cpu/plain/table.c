@@ -81,9 +81,11 @@ static tw_status run_put(const twi_run *r)
     return twi_table_put(r->state, r->inputs[1], r->inputs[2], r->input_operands[1].elements, false, r->error);
 }
 
+/* What is imported is all there is; of a table that is filled once it is that filling. */
 static tw_status run_import(const twi_run *r)
 {
-    twi_table_clear(r->state);
+    if (twi_table_changes(r->state))
+        twi_table_clear(r->state);
     return run_put(r);
 }
 
