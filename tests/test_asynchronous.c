@@ -2,6 +2,7 @@
  * resuming, and how it ends when a tower fails. label: threads */
 #include "testing.h"
 #include "faulty_files.h"
+#include "small_model.h"
 
 #include <time.h>
 #include <tower/models.h>
@@ -25,7 +26,7 @@ static tw_status try_start(run *r, int towers, int gpus, tw_asynchronous wanted,
     assert_int_equal(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &r->dataset, error), TW_OK);
     assert_int_equal(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &r->devices, error), TW_OK);
     tw_trainer_options options = {
-        .model = tw_model_find("cifar10"),
+        .model = small_model("cifar10"),
         .dataset = r->dataset,
         .devices = r->devices,
         .towers = towers,
@@ -52,7 +53,7 @@ static run start_synchronous(int towers, int batch)
     tw_error error = {0};
     assert_ok(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &r.dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &r.devices, &error));
-    tw_trainer_options options = {.model = tw_model_find("cifar10"), .dataset = r.dataset, .devices = r.devices,
+    tw_trainer_options options = {.model = small_model("cifar10"), .dataset = r.dataset, .devices = r.devices,
                                   .towers = towers, .batch = batch, .seed = 7};
     assert_ok(tw_trainer_create(&options, &r.trainer, &error));
     return r;
@@ -318,7 +319,7 @@ static void what_does_not_fit_together_is_refused_by_name(void **state)
     tw_trainer *trainer;
     assert_ok(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &devices, &error));
-    assert_fails(tw_trainer_create(&(tw_trainer_options){.model = tw_model_find("cifar10"), .dataset = dataset,
+    assert_fails(tw_trainer_create(&(tw_trainer_options){.model = small_model("cifar10"), .dataset = dataset,
                                                          .devices = devices, .updates = TW_UPDATES_SYNCHRONOUS,
                                                          .resume_from = folder}, &trainer, &error),
                  TW_INVALID_ARGUMENT, "was made with updates asynchronous, but synchronous was asked for");
@@ -336,7 +337,7 @@ static void a_tower_that_diverges_ends_all_and_is_named(void **state)
     tw_error error = {0};
     tw_trainer_step_result result;
     step(&r, 2);
-    tw_variable *biases = tw_graph_find_variable(tw_trainer_graph(r.trainer), "softmax_linear/biases");
+    tw_variable *biases = tw_graph_find_variable(tw_trainer_graph(r.trainer), "logits/bias");
     tw_tensor *poison = tw_tensor_create(TW_FLOAT32, biases->shape);
     for (int i = 0; i < 10; i++)
         ((float *)tw_tensor_data(poison))[i] = NAN;

@@ -2,6 +2,7 @@
  * accumulation. */
 #include "testing.h"
 #include "faulty_files.h"
+#include "small_model.h"
 
 #include <tower/models.h>
 #include <tower/nn.h>
@@ -416,11 +417,11 @@ static tw_variable_options update;
 static float first_rate;
 static const char *reduction;
 
-static tw_status open_trainer(trained *t, const char *model, int batch, int towers, int gpus, const tw_rule *rule,
+static tw_status open_trainer(trained *t, const tw_model *model, int batch, int towers, int gpus, const tw_rule *rule,
                               tw_dtype dtype, const char *resume_from, tw_error *failure)
 {
     tw_error error = {0};
-    *t = (trained){.model = *tw_model_find(model)};
+    *t = (trained){.model = *model};
     t->model.training = t->model.evaluation; /* nothing random in the images */
     assert_ok(tw_dataset_synthetic(64, t->model.height, t->model.width, t->model.channels, 10, 5, &t->dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &t->devices, &error));
@@ -491,14 +492,16 @@ static void batches_accumulated_on_some_devices_are_one_large_batch(void **state
     (void)state;
     tw_error error = {0};
     trained whole;
-    assert_ok(open_trainer(&whole, "mnist", 12, 1, 1, &clipped, 0, NULL, &error));
+    assert_ok(open_trainer(&whole, small_model("mnist"), 12, 1, 1, &clipped, 0, NULL, &error));
     train(&whole, 3);
     for (int k = 1; k <= 4; k++)
         for (int devices = 1; devices <= 3; devices++) {
             trained parts;
-            if (12 % (k * devices))
+            int towers = k * devices;
+            if (12 % towers)
                 continue;
-            assert_ok(open_trainer(&parts, "mnist", 12 / (k * devices), k * devices, devices, &clipped, 0, NULL, &error));
+            assert_ok(open_trainer(&parts, small_model("mnist"), 12 / towers, towers, devices, &clipped, 0, NULL,
+                                   &error));
             train(&parts, 3);
             assert_same_numbers(&whole, &parts, 3e-4); /* Adam makes much of rounding where gradients are tiny */
             close_trainer(&parts);
@@ -513,7 +516,7 @@ static void batches_accumulated_hold_one_batchs_activations(void **state)
     tw_plan_info one, many;
     for (int i = 0; i < 2; i++) {
         trained t;
-        assert_ok(open_trainer(&t, "cifar10", 32, i ? 6 : 1, 1, NULL, 0, NULL, &error));
+        assert_ok(open_trainer(&t, tw_model_find("cifar10"), 32, i ? 6 : 1, 1, NULL, 0, NULL, &error));
         train(&t, 1);
         assert_ok(tw_trainer_plan_info(t.trainer, i ? &many : &one, &error));
         close_trainer(&t);
@@ -529,7 +532,7 @@ static void an_automatic_scale_gives_equal_bits_on_any_devices_and_goes_on_to_th
     tw_error error = {0};
     const char *folder = scratch_folder();
     trained whole;
-    assert_ok(open_trainer(&whole, "mnist", 1, 4, 1, &automatic, TW_FLOAT16, NULL, &error));
+    assert_ok(open_trainer(&whole, small_model("mnist"), 1, 4, 1, &automatic, TW_FLOAT16, NULL, &error));
     train(&whole, 2);
     assert_ok(tw_trainer_save(whole.trainer, folder, 5, &error));
     train(&whole, 4);
@@ -540,13 +543,13 @@ static void an_automatic_scale_gives_equal_bits_on_any_devices_and_goes_on_to_th
     assert_non_null(strstr(where, "the gradient of '"));
     for (int gpus = 2; gpus <= 5; gpus++) {
         trained other, resumed;
-        assert_ok(open_trainer(&other, "mnist", 1, 4, gpus, &automatic, TW_FLOAT16, NULL, &error));
+        assert_ok(open_trainer(&other, small_model("mnist"), 1, 4, gpus, &automatic, TW_FLOAT16, NULL, &error));
         train(&other, 6);
         assert_same_numbers(&whole, &other, 0);
         assert_int_equal(tw_trainer_loss_scale(other.trainer, NULL, NULL),
                          tw_trainer_loss_scale(whole.trainer, NULL, NULL));
         close_trainer(&other);
-        assert_ok(open_trainer(&resumed, "mnist", 1, 0, gpus, &automatic, 0, folder, &error));
+        assert_ok(open_trainer(&resumed, small_model("mnist"), 1, 0, gpus, &automatic, 0, folder, &error));
         train(&resumed, 4);
         assert_same_numbers(&whole, &resumed, 0);
         close_trainer(&resumed);
@@ -563,9 +566,9 @@ static void an_automatic_scale_and_clipping_go_with_replicas_and_not_with_late_v
     rule.clip_norm = 0.5f;
     trained server, replicas, late;
     update = (tw_variable_options){TW_UPDATE_PARAMETER_SERVER};
-    assert_ok(open_trainer(&server, "mnist", 1, 4, 1, &rule, TW_FLOAT16, NULL, &error));
+    assert_ok(open_trainer(&server, small_model("mnist"), 1, 4, 1, &rule, TW_FLOAT16, NULL, &error));
     update = (tw_variable_options){TW_UPDATE_REPLICATED};
-    assert_ok(open_trainer(&replicas, "mnist", 1, 4, 4, &rule, TW_FLOAT16, NULL, &error));
+    assert_ok(open_trainer(&replicas, small_model("mnist"), 1, 4, 4, &rule, TW_FLOAT16, NULL, &error));
     for (int i = 0; i < 6; i++) {
         tw_trainer_step_result a, b;
         assert_ok(tw_trainer_step(server.trainer, &a, &error));
@@ -577,11 +580,11 @@ static void an_automatic_scale_and_clipping_go_with_replicas_and_not_with_late_v
     close_trainer(&server);
     close_trainer(&replicas);
     update = (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .staged = true};
-    assert_int_equal(open_trainer(&late, "mnist", 1, 2, 2, &rule, 0, NULL, &error), TW_INVALID_ARGUMENT);
+    assert_int_equal(open_trainer(&late, small_model("mnist"), 1, 2, 2, &rule, 0, NULL, &error), TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "Automatic loss scaling is not supported with staged variables"));
     close_trainer(&late);
     update = (tw_variable_options){.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED};
-    assert_int_equal(open_trainer(&late, "mnist", 1, 2, 2, &rule, 0, NULL, &error), TW_INVALID_ARGUMENT);
+    assert_int_equal(open_trainer(&late, small_model("mnist"), 1, 2, 2, &rule, 0, NULL, &error), TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "Automatic loss scaling is not supported with relaxed consistency"));
     close_trainer(&late);
     update = (tw_variable_options){0};
@@ -593,16 +596,17 @@ static void a_run_resumed_by_another_rule_is_refused_with_both(void **state)
     tw_error error = {0};
     const char *folder = scratch_folder();
     trained first, second;
-    assert_ok(open_trainer(&first, "mnist", 1, 1, 1, &clipped, 0, NULL, &error));
+    assert_ok(open_trainer(&first, small_model("mnist"), 1, 1, 1, &clipped, 0, NULL, &error));
     train(&first, 1);
     assert_ok(tw_trainer_save(first.trainer, folder, 5, &error));
     close_trainer(&first);
-    assert_int_equal(open_trainer(&second, "mnist", 0, 0, 1, NULL, 0, folder, &error), TW_INVALID_ARGUMENT);
+    assert_int_equal(open_trainer(&second, small_model("mnist"), 0, 0, 1, NULL, 0, folder, &error),
+                     TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message,
                            "Then: Adam (beta 0.9 and 0.999, epsilon 1e-08); averaged gradients clipped to a "
                            "norm of 0.5. Now: Adam"));
     close_trainer(&second);
-    assert_ok(open_trainer(&second, "mnist", 0, 0, 1, &clipped, 0, folder, &error));
+    assert_ok(open_trainer(&second, small_model("mnist"), 0, 0, 1, &clipped, 0, folder, &error));
     close_trainer(&second);
     remove_scratch(folder);
 }
@@ -611,7 +615,8 @@ static void a_run_resumed_by_another_rule_is_refused_with_both(void **state)
 static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(void **state)
 {
     (void)state;
-    static const tw_rule rule = {.schedule = TW_SCHEDULE_COSINE, .unit = TW_RATE_STEPS, .length = 9, .end = 0.125f, .warm_up = 2},
+    static const tw_rule rule = {.schedule = TW_SCHEDULE_COSINE, .unit = TW_RATE_STEPS, .length = 9, .end = 0.125f,
+                                 .warm_up = 2},
                          other = {.schedule = TW_SCHEDULE_PIECEWISE, .num_rates = 1, .at = {3}, .rates = {0.25f}};
     tw_error error = {0};
     const char *folder = scratch_folder();
@@ -619,15 +624,15 @@ static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(v
     char before[300], after[300];
     first_rate = 0.5f;
     reduction = "ring";
-    assert_ok(open_trainer(&half, "mnist", 1, 3, 1, &rule, 0, NULL, &error));
+    assert_ok(open_trainer(&half, small_model("mnist"), 1, 3, 1, &rule, 0, NULL, &error));
     assert_string_equal(tw_trainer_changes(half.trainer), "");
     train(&half, 2);
     assert_ok(tw_trainer_save(half.trainer, folder, 5, &error));
-    assert_ok(open_trainer(&whole, "mnist", 1, 3, 1, &rule, 0, NULL, &error));
+    assert_ok(open_trainer(&whole, small_model("mnist"), 1, 3, 1, &rule, 0, NULL, &error));
     train(&whole, 4);
     first_rate = 0;
     reduction = NULL;
-    assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, NULL, 0, folder, &error));
+    assert_ok(open_trainer(&resumed, small_model("mnist"), 0, 0, 1, NULL, 0, folder, &error));
     assert_string_equal(tw_trainer_changes(resumed.trainer), "");
     assert_string_equal(tw_trainer_all_reduce(resumed.trainer), "ring");
     assert_string_equal(tw_trainer_rate_text(resumed.trainer, after, sizeof after),
@@ -636,14 +641,14 @@ static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(v
     assert_same_numbers(&whole, &resumed, 0);
     close_trainer(&resumed);
     update.update = TW_UPDATE_INDEPENDENT; /* there is no reduction to go on with */
-    assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, NULL, 0, folder, &error));
+    assert_ok(open_trainer(&resumed, small_model("mnist"), 0, 0, 1, NULL, 0, folder, &error));
     assert_null(tw_trainer_all_reduce(resumed.trainer));
     assert_string_equal(tw_trainer_changes(resumed.trainer), "");
     close_trainer(&resumed);
     update = (tw_variable_options){0};
     first_rate = 0.25f;
     reduction = "tree";
-    assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, &other, 0, folder, &error));
+    assert_ok(open_trainer(&resumed, small_model("mnist"), 0, 0, 1, &other, 0, folder, &error));
     assert_string_equal(tw_trainer_changes(resumed.trainer),
                         "learning rate 0.25 instead of 0.5; reduction tree instead of ring; rate piecewise, 0.25 from 3 "
                         "epochs instead of cosine over 9 steps (factor 0, end 0.125, power 0), warm-up 2 steps");
@@ -665,7 +670,7 @@ static void rates_are_said_with_the_steps_and_epochs_of_their_changes(void **sta
     tw_rule rule = {.schedule = TW_SCHEDULE_PIECEWISE, .unit = TW_RATE_EXAMPLES, .num_rates = 2, .at = {128, 640},
                     .rates = {0.5f, 0.25f}, .warm_up = 64, .scale_rate = true};
     trained t;
-    assert_ok(open_trainer(&t, "mnist", 4, 2, 2, &rule, 0, NULL, &error));
+    assert_ok(open_trainer(&t, small_model("mnist"), 4, 2, 2, &rule, 0, NULL, &error));
     assert_string_equal(tw_trainer_rate_text(t.trainer, text, sizeof text),
                         "0.001, 0.5 from step 16 (epoch 2.0), 0.25 from step 80 (epoch 10.0); all times 0.008, for 8 "
                         "examples a step instead of 1000; rises in a line until step 8 (epoch 1.0)");

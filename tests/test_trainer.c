@@ -2,13 +2,14 @@
 #define _GNU_SOURCE /* memmem */
 #include "testing.h"
 #include "faulty_files.h"
+#include "small_model.h"
 
 #include <tower/explain.h>
 #include <tower/models.h>
 
 /* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
-/* A small run: random images, the real network, few examples a tower. */
+/* A small run: random images, the tutorial's network where none is given, few examples a tower. */
 typedef struct run {
     tw_dataset *dataset;
     tw_devices *devices;
@@ -307,7 +308,7 @@ static void a_replica_that_differs_by_a_bit_is_named_with_tensor_step_and_device
     tw_error error = {0};
     tw_trainer_step_result result;
     tw_trainer_options options = {.size = sizeof options,
-                                  .model = tw_model_find("mnist"),
+                                  .model = small_model("mnist"),
                                   .towers = 2,
                                   .batch = 2,
                                   .check_replicas = 3,
@@ -537,8 +538,9 @@ static void queues_of_towers_give_the_same_bits_in_every_run_and_go_on_when_resu
 static run start_on(tw_input_place place, const char *model, int gpus, const char *resume_from)
 {
     static const int unequal[] = {3, 2, 2};
-    return start_as((tw_trainer_options){.model = tw_model_find(model), .input_place = place, .towers = 3, .global_batch = 7,
-                                         .tower_shares = unequal, .num_tower_shares = 3, .resume_from = resume_from}, gpus);
+    return start_as((tw_trainer_options){.model = small_model(model), .input_place = place, .towers = 3,
+                                         .global_batch = 7, .tower_shares = unequal, .num_tower_shares = 3,
+                                         .resume_from = resume_from}, gpus);
 }
 
 /* With unequal towers; the same files, whoever made the batches. */
