@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "testing.h"
 #include "faulty_files.h"
+#include "small_model.h"
 
 #include <tower/explain.h>
 #include <tower/models.h>
@@ -72,7 +73,7 @@ static run open_files(int gpus)
 
 static tw_status create(run *r, tw_trainer_options options, tw_error *error)
 {
-    options.model = options.model ? options.model : tw_model_find("cifar10");
+    options.model = options.model ? options.model : small_model("cifar10");
     options.dataset = r->dataset;
     options.devices = r->devices;
     options.batch = options.global_batch ? 0 : BATCH;
@@ -160,7 +161,7 @@ static void examples_are_those_of_the_files_with_their_labels(void **state)
     static int32_t labels[EXAMPLES];
     tw_error error = {0};
     run r = open_files(0);
-    tw_model model = *tw_model_find("cifar10");
+    tw_model model = *small_model("cifar10");
     tw_pipeline *pipeline;
     model.training = model.evaluation;
     assert_ok(tw_pipeline_create(r.dataset, &(tw_pipeline_options){.batch = EXAMPLES, .augmentation = model.training},
@@ -348,7 +349,7 @@ static void a_divergence_is_not_looked_for_where_batches_do_not_come_again(void 
     (void)state;
     tw_error error = {0}, found;
     run r = open_files(0);
-    tw_trainer_options options = {.model = tw_model_find("cifar10"), .dataset = r.dataset, .devices = r.devices,
+    tw_trainer_options options = {.model = small_model("cifar10"), .dataset = r.dataset, .devices = r.devices,
                                   .batch = BATCH, .input = TW_INPUT_FILES};
     assert_fails(tw_trainer_find_divergence(&options, 0, 1, &found, &error), TW_UNIMPLEMENTED, "do not come again");
     close_files(&r);
