@@ -28,6 +28,13 @@ static tw_status restored_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* The first two inputs are one name each. */
+static tw_status expect_names(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 0);
+    return status == TW_OK ? twi_expect_rank(c, 1, 0) : status;
+}
+
 /* Numbers of old lines for so many new ones, and how many there are. */
 static tw_status lines_shape(twi_inference *c)
 {
@@ -37,7 +44,7 @@ static tw_status lines_shape(twi_inference *c)
                                                        "old_vocab_size at least -1");
     c->outputs[0] = TW_SHAPE(lines);
     c->outputs[1] = TW_SCALAR;
-    return TW_OK;
+    return expect_names(c);
 }
 
 static tw_status matrix_shape(twi_inference *c)
@@ -47,7 +54,9 @@ static tw_status matrix_shape(twi_inference *c)
     if (rows < 0 || columns < 1)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "num_rows must be at least 0 and num_cols at least 1");
     c->outputs[0] = TW_SHAPE(rows, columns);
-    tw_status status = twi_merge_shapes(wanted, c->inputs[2], &wanted, c->error);
+    tw_status status = expect_names(c);
+    if (status == TW_OK)
+        status = twi_merge_shapes(wanted, c->inputs[2], &wanted, c->error);
     if (status == TW_OK && tw_shape_elements(c->inputs[3]) != 0)
         status = twi_merge_shapes(TW_SHAPE(tw_shape_elements(c->inputs[3]) < 0 ? -1 : columns), c->inputs[3], &named,
                                   c->error);
@@ -67,7 +76,7 @@ const twi_op twi_saver_ops[] = {
      twi_shape_unknown, twi_not_differentiable, STATE},
     {"GenerateVocabRemapping", "new_vocab_file:string, old_vocab_file:string", "remapping:int64, num_present:int32",
      "new_vocab_offset:int; num_new_vocab:int; old_vocab_size:int=-1", lines_shape, twi_not_differentiable,
-     TWI_HOST_ONLY},
+     STATE},
     {"LoadAndRemapMatrix",
      "ckpt_path:string, old_tensor_name:string, row_remapping:int64, col_remapping:int64, initializing_values:float",
      "output_matrix:float", "num_rows:int; num_cols:int; max_rows_in_memory:int=-1", matrix_shape,
