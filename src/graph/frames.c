@@ -61,8 +61,9 @@ static bool is_value(tw_output output)
 static bool is_gated(const twi_frames *frames, const tw_node *node)
 {
     bool gated = false;
-    for (int i = 0; i < node->num_control_inputs; i++)
-        gated = gated || !node->control_inputs[i]->backward.node;
+    for (int i = 0; i < node->num_control_inputs; i++) /* an Enter's come from outside */
+        gated = gated || (!node->control_inputs[i]->backward.node &&
+                          frames->of[node->control_inputs[i]->id] == frames->of[node->id]);
     for (int i = 0; i < node->num_inputs; i++)
         gated = gated || (frames->of[node->inputs[i].node->id] == frames->of[node->id] &&
                           frames->gated[node->inputs[i].node->id]);

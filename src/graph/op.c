@@ -342,7 +342,8 @@ static bool is_reference(const char *arguments, const twi_attrs *attrs, int inde
 {
     int place;
     const char *type = strstr(arguments, "Ref(") ? type_at(arguments, attrs, index, &place) : NULL;
-    return type && strncmp(type, "Ref(", 4) == 0;
+    size_t size = type ? strcspn(type, "*,") : 0; /* of the attribute that says how many, if there is one */
+    return type && strncmp(type[size] == '*' ? &type[size + 1] : type, "Ref(", 4) == 0;
 }
 
 bool twi_op_gives_reference(const twi_op *op, const twi_attrs *attrs, int output)

@@ -387,10 +387,10 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
         status = check_node(c, node);
     if (status == TW_OK && is_view(c, node))
         return make_view(c, node, &made);
-    if (status == TW_OK && twi_op_is(node->op, TWI_MERGE) && node->num_inputs)
-        return twi_copy_merge(c, node);
     if (status == TW_OK && is_handle_passed(c, node))
         return pass_handle(c, node);
+    if (status == TW_OK && twi_op_is(node->op, TWI_MERGE) && node->num_inputs)
+        return twi_copy_merge(c, node);
     if (status == TW_OK)
         status = new_inputs(c, node, &inputs, &count);
     if (status == TW_OK && twi_op_is(node->op, TWI_SWITCH) && !twi_output_is_reference((tw_output){(tw_node *)node, 0}))

@@ -248,3 +248,37 @@ def imported_twice():
 
 
 program("imported_twice", imported_twice, {}, {}, ({"x": np.array([b"b", b"c"], object)}, "found"))
+
+# ---- references that branches pass on ----
+
+
+def updated_in_branches(loop):
+    """What a condition gives of a variable is read after its update, and orders a loop behind it."""
+
+    def build():
+        x, v = holder(tf.float32, [], "x"), tf.get_variable("v", initializer=1.0)
+        up = tf.cond(x > 3, lambda: tf.assign_add(v, x), lambda: tf.assign_sub(v, 1.0))
+        if not loop:
+            return [up + 0.5]
+        with tf.control_dependencies([up]):
+            return [tf.while_loop(lambda i: i < x, lambda i: i + 1.0, [0.0]) + up]
+    return build
+
+
+for loop in (False, True):
+    program("updated_in_branches_%s" % loop, updated_in_branches(loop), {"x": np.float32(4)}, {"x": np.float32(2)}, init=True)
+
+
+def learned_after_a_branch():
+    """A loop's gradient under a control input from a branch that updates a variable."""
+    x, v = holder(tf.float32, [3], "x"), tf.get_variable("v", initializer=[0.5, -1.5, 2.0])
+    count = tf.get_variable("count", initializer=0.0)
+    rounds, y = tf.while_loop(lambda i, a: i < 6, lambda i, a: (i + 1, a * 1.25 + v), [0, x])
+    with tf.control_dependencies([y]):
+        up = tf.cond(rounds > 3, lambda: tf.assign_add(count, tf.cast(rounds, tf.float32)), lambda: tf.assign_sub(count, 1.0))
+    with tf.control_dependencies([up]):
+        gradient = tf.gradients(tf.reduce_sum(y * y), v)
+    return gradient + [tf.identity(up)]
+
+
+program("learned_after_a_branch", learned_after_a_branch, {"x": f32([0.5, 0.25, -1])}, {"x": f32([1, 0, 2])}, init=True)
