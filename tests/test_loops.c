@@ -2,6 +2,7 @@
  * the arithmetic of loops on a card that a host can do too. */
 #include "kernel_testing.h"
 
+#include "device/cpu/plain/products.h"
 #include "device/cpu/vector/gemm.h"
 #include "device/cpu/vector/loops.h"
 #include "device/cuda/divide.cuh"
@@ -657,30 +658,71 @@ static void many_averages_follow_as_one_would(void **state)
 
 /* ---- builds of the loops against each other ---------------------------------------------------------------- */
 
+/* Channels that fill vectors of every width, some or none; windows of one cell to nine; the tutorial's normalization,
+ * whose sizes loops know, and others. */
+static const struct {
+    int64_t channels;
+    twi_pool pool; /* of images of nine by nine */
+    twi_lrn lrn;
+    bool relu;
+} image_cases[] = {
+    {37, {9, 9, 37, 5, 5, {3, 3}, {2, 2}, {1, 1}}, {37, 3, 1, 0.2f, 0.75f}, true},
+    {64, {9, 9, 64, 5, 5, {3, 3}, {2, 2}, {1, 1}}, {64, 4, 1, 0.2f, 0.75f}, true},
+    {19, {9, 9, 19, 4, 4, {2, 2}, {2, 2}, {0, 0}}, {19, 4, 1, 0.2f, 0.75f}, false},
+    {3, {9, 9, 3, 9, 9, {3, 3}, {1, 1}, {1, 1}}, {3, 1, 2, 0.3f, 0.5f}, false},
+    {32, {9, 9, 32, 9, 9, {2, 3}, {1, 1}, {0, 1}}, {32, 2, 1, 0.1f, 1}, false},
+    {16, {9, 9, 16, 9, 9, {1, 1}, {1, 1}, {0, 0}}, {16, 0, 1, 0.1f, 0.6f}, true},
+};
+
+enum { IMAGES = 2, SIDE = 9, OF_IMAGES = 11 };
+
+/* Pools, normalizations, one behind the other, and their gradients, by one build. */
+static void run_image_loops(const twi_loops *loops, twi_image_job job, const value *x, const value *dy, value *out)
+{
+    int64_t rows = IMAGES * job.pool.out_height, pixels = IMAGES * SIDE * SIDE;
+    int64_t groups = (pixels + TWI_LRN_PIXELS - 1) / TWI_LRN_PIXELS;
+    job.input = x->data;
+    job.output = out[0].data, job.pooled = out[1].data, job.argmax_out = out[2].data;
+    loops->pool_lrn(&job, 0, rows, 0);
+    job.output = out[3].data, job.argmax_out = out[4].data;
+    loops->lrn_pool(&job, 0, IMAGES, 0);
+    job.output = out[5].data;
+    loops->max_pool(&job, 0, rows, 0);
+    job.output = out[6].data, job.pixels = pixels;
+    loops->lrn(&job, 0, groups, 0);
+    job.gradient = x->data, job.output = out[7].data;
+    loops->lrn(&job, 0, groups, 0);
+    job.gradient = dy->data, job.output = out[8].data;
+    loops->max_pool_gradient(&job, 0, IMAGES, 0);
+    job.argmax = out[4].data, job.output = out[9].data;
+    loops->lrn_pool_gradient(&job, 0, IMAGES, 0);
+    job.input = out[1].data, job.argmax = out[2].data, job.output = out[10].data;
+    loops->pool_lrn_gradient(&job, 0, IMAGES, 0);
+}
+
 static void every_build_of_the_loops_gives_the_same_bits(void **state)
 {
     (void)state;
     const twi_loops *const *usable = twi_loops_usable();
-    enum { N = 2, H = 9, C = 37 };
-    for (int form = TWI_FLOATS; form <= TWI_BFLOATS; form++) {
-        tw_dtype dtype = form == TWI_BFLOATS ? TW_BFLOAT16 : TW_FLOAT32;
-        value first[4];
-        value x = filled(dtype, TW_SHAPE(N, H, H, C), 1), dy = filled(dtype, TW_SHAPE(N, 5, 5, C), 2);
-        twi_image_job job = {.form = (twi_form)form, .relu = true,
-                             .pool = {H, H, C, 5, 5, {3, 3}, {2, 2}, {1, 1}},
-                             .lrn = {C, 3, 1.f, 0.2f, 0.75f}};
+    for (size_t k = 0; k < 2 * sizeof image_cases / sizeof *image_cases; k++) {
+        const twi_pool *pool = &image_cases[k / 2].pool;
+        tw_dtype dtype = k % 2 ? TW_BFLOAT16 : TW_FLOAT32;
+        int64_t channels = image_cases[k / 2].channels;
+        tw_shape large = TW_SHAPE(IMAGES, SIDE, SIDE, channels);
+        tw_shape small = TW_SHAPE(IMAGES, pool->out_height, pool->out_width, channels);
+        value first[OF_IMAGES], x = filled(dtype, large, 1), dy = filled(dtype, small, 2);
+        twi_image_job job = {.form = twi_form_of(dtype), .relu = image_cases[k / 2].relu, .pool = *pool,
+                             .lrn = image_cases[k / 2].lrn};
         job.lrn_scratch = twi_lrn_scratch(&job.lrn);
-        job.scratch = job.lrn_scratch + H * H * C * sizeof(float);
+        job.scratch = job.lrn_scratch + SIDE * SIDE * (size_t)channels * sizeof(float);
         value workspace = make(TW_UINT8, TW_SHAPE((int64_t)job.scratch));
         job.workspace = workspace.data;
         for (int u = 0; usable[u]; u++) {
-            tw_shape small = TW_SHAPE(N, 5, 5, C);
-            value out[4] = {make(dtype, small), make(dtype, small), make(TW_UINT8, small), make(dtype, TW_SHAPE(N, H, H, C))};
-            job.input = x.data, job.output = out[0].data, job.pooled = out[1].data, job.argmax_out = out[2].data;
-            usable[u]->pool_lrn(&job, 0, N * 5, 0);
-            job.gradient = dy.data, job.input = out[1].data, job.argmax = out[2].data, job.output = out[3].data;
-            usable[u]->pool_lrn_gradient(&job, 0, N, 0);
-            for (int i = 0; i < 4; i++) {
+            value out[OF_IMAGES];
+            for (int i = 0; i < OF_IMAGES; i++)
+                out[i] = make(i == 2 || i == 4 ? TW_UINT8 : dtype, i < 6 ? small : large);
+            run_image_loops(usable[u], job, &x, &dy, out);
+            for (int i = 0; i < OF_IMAGES; i++) {
                 if (u == 0) {
                     first[i] = out[i];
                     continue;
@@ -689,9 +731,46 @@ static void every_build_of_the_loops_gives_the_same_bits(void **state)
                 drop(&out[i]);
             }
         }
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < OF_IMAGES; i++)
             drop(&first[i]);
         drop(&x), drop(&dy), drop(&workspace);
+    }
+}
+
+/* Against sums in double, which these are: whole numbers are exact. */
+static void every_build_multiplies_adds_and_turns_doubles_to_the_same_bits(void **state)
+{
+    enum { M = 15, N = 261, K = 131, NUMBERS = 37 };
+    static double a[M * K], b[K * N], c[M * N], x[NUMBERS], y[NUMBERS], z[NUMBERS];
+    (void)state;
+    for (const twi_products *const *usable = twi_products_usable(); *usable; usable++) {
+        for (int i = 0; i < M * K; i++)
+            a[i] = i % 7 - 3;
+        for (int i = 0; i < K * N; i++)
+            b[i] = i % 5 - 2;
+        memset(c, 0, sizeof c);
+        (*usable)->subtract(c, N, a, K, b, N, M, N, K);
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < N; j++) {
+                double sum = 0;
+                for (int k = 0; k < K; k++)
+                    sum -= a[i * K + k] * b[k * N + j];
+                assert_true(c[i * N + j] == sum);
+            }
+        double product = 0, returned = 0;
+        for (int i = 0; i < NUMBERS; i++) {
+            x[i] = i % 9, y[i] = i % 4 - 1, z[i] = i % 3;
+            product += x[i] * y[i];
+            returned += (z[i] + 2 * x[i] + 3 * y[i]) * x[i];
+        }
+        assert_true((*usable)->dot(x, y, NUMBERS) == product);
+        assert_true((*usable)->add_two(z, 2, x, 3, y, x, NUMBERS) == returned);
+        (*usable)->add(z, -2, x, NUMBERS);
+        (*usable)->turn(x, y, 3, 4, NUMBERS);
+        for (int i = 0; i < NUMBERS; i++) {
+            double u = i % 9, v = i % 4 - 1;
+            assert_true(z[i] == i % 3 + 3 * v && x[i] == 3 * u - 4 * v && y[i] == 4 * u + 3 * v);
+        }
     }
 }
 
@@ -976,6 +1055,7 @@ int main(void)
         cmocka_unit_test(many_variables_descend_by_the_mean_of_two_towers),
         cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
+        cmocka_unit_test(every_build_multiplies_adds_and_turns_doubles_to_the_same_bits),
         cmocka_unit_test(every_build_gives_functions_the_same_bits),
         cmocka_unit_test(products_of_any_number_of_rows_and_columns_are_exact),
         cmocka_unit_test(every_build_draws_the_numbers_of_the_stream),
