@@ -7,134 +7,25 @@
 
 enum {
     MANY = 16384 + 7, /* elements that a team shares: more than TWI_PARALLEL_ELEMENTS, and no multiple of anything */
-    BOUND = 1000,     /* of integers that there may be more of */
 };
 
 /* What has been seen, for the last test. */
 static int64_t runs, wide_runs, elements_compared, elements_left, failures_alike;
 
-/* ---- numbers of both types ------------------------------------------------------------------------------------- */
-
-/* A number near `value` that both types hold exactly. Integers are made of eighths, which most golden numbers are. */
-static double common(double value, tw_dtype from, tw_dtype to)
-{
-    if (twt_is_float(from) && twt_is_integer(to))
-        value = isnan(value) ? 0 : rint(fmin(fmax(value * 8, -BOUND), BOUND));
-    if (twt_is_integer(from) && fabs(value) > BOUND) /* what overflows does so differently */
-        value = fmod(value, BOUND);
-    if (twt_is_integer(to) || twt_is_integer(from) || to == TW_BOOL)
-        value = isnan(value) ? 0
-                             : fmin(fmax(TWI_UNSIGNED_TYPES & TWI_TYPE(to) ? fabs(value) : value, twt_smallest(to)),
-                                    twt_largest(to));
-    if (to == TW_BOOL)
-        value = value != 0;
-    if (to == TW_BFLOAT16 || from == TW_BFLOAT16)
-        value = tw_bfloat16_to_float(tw_float_to_bfloat16((float)value));
-    if (to == TW_FLOAT16 || from == TW_FLOAT16)
-        value = tw_half_to_float(tw_float_to_half((float)value));
-    return value;
-}
-
-/* ---- a case in another type -------------------------------------------------------------------------------------- */
-
-/* An op's run, of which those inputs that have the attribute's type are made anew. */
-typedef struct typed_case {
-    const twt_case *c;
-    const twi_signature *signature;
-    const char *attr;
-    bool has_type[TWT_MOST]; /* of input i */
-    tw_dtype from, to;
-} typed_case;
-
-/* Whether an attribute is that one, or must be the same type as that. */
-static bool changes_with(const char *attr, const char *other)
-{
-    return strcmp(attr, other) == 0 ||
-           (strcmp(other, "T") == 0 && (strcmp(attr, "Treal") == 0 || strcmp(attr, "TInput") == 0));
-}
-
-/* Which argument each input belongs to. False: the op has more lists than one can tell apart. */
-static bool find_inputs(typed_case *t)
-{
-    const twi_signature *s = t->signature;
-    int lists = 0, at = 0;
-    for (int i = 0; i < s->num_inputs; i++)
-        lists += s->inputs[i].number_attr || s->inputs[i].list_attr;
-    int rest = t->c->op.num_inputs - (s->num_inputs - lists);
-    if (lists && (rest < 0 || rest % lists))
-        return false;
-    for (int i = 0; i < s->num_inputs; i++) {
-        bool list = s->inputs[i].number_attr || s->inputs[i].list_attr;
-        for (int k = 0; k < (list ? rest / lists : 1); k++)
-            t->has_type[at++] = s->inputs[i].type_attr && changes_with(s->inputs[i].type_attr, t->attr);
-    }
-    return at == t->c->op.num_inputs;
-}
-
-static tw_dtype type_of_attr(const typed_case *t, const twi_attr_spec *spec)
-{
-    for (int i = 0; i < t->c->op.num_attrs; i++)
-        if (strcmp(t->c->op.attrs[i].name, t->attr) == 0)
-            return t->c->op.attrs[i].type;
-    for (int i = 0; i < t->c->op.num_inputs; i++)
-        if (t->has_type[i])
-            return t->c->op.inputs[i]->dtype;
-    return spec->has_default ? spec->value.type : TW_INVALID_DTYPE;
-}
-
-/* The last axis, `times` as long. */
-static tw_shape longer(tw_shape shape, int64_t times)
-{
-    shape.dims[shape.rank - 1] *= times;
-    return shape;
-}
-
-/* The case's op with inputs in type `to`, of the numbers that both types hold; along the last axis again and again. */
-static twt_op made(const typed_case *t, tw_dtype to, int64_t last, int64_t times)
-{
-    twt_op op = t->c->op;
-    op.num_outputs = 0;
-    for (int i = 0; i < op.num_inputs; i++) {
-        const tw_tensor *from = t->c->op.inputs[i];
-        bool wide = from->shape.rank > 0 && from->shape.dims[from->shape.rank - 1] == last;
-        tw_shape shape = wide ? longer(from->shape, times) : from->shape;
-        int64_t row = wide ? last : 1, repeated = wide ? times : 1;
-        op.inputs[i] = tw_tensor_create(t->has_type[i] ? to : from->dtype, shape);
-        assert_non_null(op.inputs[i]);
-        for (int64_t k = 0; k < op.inputs[i]->elements; k++) {
-            int64_t source = k / (row * repeated) * row + k % row;
-            double value = twt_get(from, source);
-            if (from->dtype == TW_STRING && !t->has_type[i])
-                assert_true(twi_string_set((tw_string *)op.inputs[i]->data + k, ((tw_string *)from->data)[source].data,
-                                           ((tw_string *)from->data)[source].size));
-            else if (from->dtype == TW_INT64 && !t->has_type[i])
-                ((int64_t *)op.inputs[i]->data)[k] = ((int64_t *)from->data)[source];
-            else
-                twt_put(op.inputs[i], k, t->has_type[i] ? common(value, t->from, t->to) : value);
-        }
-    }
-    for (int i = 0; i < op.num_attrs; i++)
-        if (changes_with(op.attrs[i].name, t->attr))
-            op.attrs[i] = tw_attr_type(op.attrs[i].name, to);
-    if (op.num_attrs < TWT_MOST && !op.num_inputs)
-        op.attrs[op.num_attrs++] = tw_attr_type(t->attr, to);
-    return op;
-}
-
 /* ---- what must come out ------------------------------------------------------------------------------------------ */
 
-static void fail_case(const typed_case *t, const char *what)
+static void fail_case(const twt_typed *t, const char *what)
 {
     fail_msg("%s:%d: %s with %s=%s instead of %s: %s", t->c->file, t->c->line, t->c->op.op, t->attr,
              tw_dtype_name(t->to), tw_dtype_name(t->from), what);
 }
 
-static void compare(const typed_case *t, const tw_tensor *got, const tw_tensor *wanted, const char *how, int64_t last,
+static void compare(const twt_typed *t, const tw_tensor *got, const tw_tensor *wanted, const char *how, int64_t last,
                     int64_t times)
 {
     char words[192], a[128], b[128];
     bool wide = times > 1;
-    tw_shape shape = wide ? longer(wanted->shape, times) : wanted->shape;
+    tw_shape shape = wide ? twt_longer(wanted->shape, times) : wanted->shape;
     double tolerance = fmax(fmax(twt_tolerance_of(t->from), twt_tolerance_of(t->to)), t->c->tolerance);
     if (!tw_shape_equal(got->shape, shape)) {
         snprintf(words, sizeof words, "%s output of shape %s, expected %s", how, tw_shape_text(got->shape, a, sizeof a),
@@ -158,7 +49,7 @@ static void compare(const typed_case *t, const tw_tensor *got, const tw_tensor *
 }
 
 /* Runs the op as `wanted` has run, and compares. False: there is no such kernel. */
-static bool run_alike(const typed_case *t, twt_op *op, const twt_op *wanted, tw_status status, int64_t last,
+static bool run_alike(const twt_typed *t, twt_op *op, const twt_op *wanted, tw_status status, int64_t last,
                       int64_t times)
 {
     tw_error error = {0};
@@ -193,7 +84,7 @@ static bool run_alike(const typed_case *t, twt_op *op, const twt_op *wanted, tw_
 }
 
 /* How often the last axis must be repeated for many elements; 0: the op or these shapes do not allow it. */
-static int64_t times_for_many(const typed_case *t, const twi_op *row, const twt_op *wanted, int64_t *last)
+static int64_t times_for_many(const twt_typed *t, const twi_op *row, const twt_op *wanted, int64_t *last)
 {
     if (!twi_op_is(row, TWI_ELEMENTWISE) || !wanted->num_outputs || !wanted->outputs[0]->shape.rank ||
         !wanted->outputs[0]->elements)
@@ -235,17 +126,18 @@ static bool had_its_turn(const twt_op *op, tw_dtype dtype, int64_t last)
     return had;
 }
 
-static void run_in_type(const typed_case *t, const twi_op *row)
+static void run_in_type(const twt_typed *t)
 {
+    const twi_op *row = twi_op_find(t->c->op.op);
     tw_error error = {0};
     int64_t last = -1;
-    twt_op wanted = made(t, t->from, -1, 1), op = made(t, t->to, -1, 1);
+    twt_op wanted = twt_made(t, t->from, -1, 1), op = twt_made(t, t->to, -1, 1);
     tw_status status = twt_run_on(&wanted, true, 1, &error);
     if (status != TW_UNIMPLEMENTED && run_alike(t, &op, &wanted, status, 1, 1)) {
         runs++;
         int64_t times = status == TW_OK ? times_for_many(t, row, &wanted, &last) : 0;
         if (times && !had_its_turn(&op, t->to, last)) {
-            twt_op wide = made(t, t->to, last, times);
+            twt_op wide = twt_made(t, t->to, last, times);
             wide_runs += run_alike(t, &wide, &wanted, status, last, times);
             twt_op_release(&wide);
         }
@@ -254,52 +146,10 @@ static void run_in_type(const typed_case *t, const twi_op *row)
     twt_op_release(&op);
 }
 
-/* ---- which types ------------------------------------------------------------------------------------------------- */
-
-/* What a type means to the op itself: its values are other ones. */
-static bool differs_by_type(const typed_case *t)
-{
-    const char *op = t->c->op.op;
-    if (strcmp(op, "Cast") == 0) /* what is too large for an integer is cut if it was one, else the largest there is */
-        return twt_is_integer(t->to) && (twt_is_integer(t->from) || strcmp(t->attr, "SrcT") == 0);
-    if (strcmp(op, "Range") == 0) /* adds the step again and again, and rounds each sum */
-        return t->to == TW_BFLOAT16;
-    return strcmp(op, "DecodeRaw") == 0; /* takes bytes for numbers of the type */
-}
-
-/* Texts and truths are no numbers: who takes any type does with them what it does with numbers. Whole numbers are
- * divided otherwise than those with a fraction. */
-static bool may_be(const twi_attr_spec *spec, tw_dtype from, tw_dtype to)
-{
-    if (to == from || (from != TW_FLOAT32 && from != TW_INT32 && from != TW_INT64) ||
-        (spec->allowed_types && !(spec->allowed_types >> to & 1)))
-        return false;
-    if (to == TW_BOOL || to == TW_STRING || (twt_is_integer(from) && twt_is_float(to)))
-        return !spec->allowed_types;
-    return true;
-}
-
 static void look(twt_case *c)
 {
-    const twi_op *row = twi_op_find(c->op.op);
-    twi_arena arena = {0};
-    twi_signature signature;
-    if (c->failure || twi_op_is(row, TWI_STATEFUL))
-        return;
-    assert_true(twi_signature_parse(&arena, row, &signature));
-    for (int i = 0; i < signature.num_attrs; i++) {
-        typed_case t = {.c = c, .signature = &signature, .attr = signature.attrs[i].name};
-        if (signature.attrs[i].kind != TW_ATTR_TYPE || !find_inputs(&t) || strcmp(t.attr, "Treal") == 0 ||
-            strcmp(t.attr, "TInput") == 0)
-            continue;
-        t.from = type_of_attr(&t, &signature.attrs[i]);
-        for (int k = 0; k < TWT_NUM_DTYPES && t.from; k++) {
-            t.to = twt_dtypes[k];
-            if (may_be(&signature.attrs[i], t.from, t.to) && !differs_by_type(&t))
-                run_in_type(&t, row);
-        }
-    }
-    twi_arena_free(&arena);
+    if (!c->failure)
+        twt_in_each_type(c, run_in_type);
 }
 
 /* ---- reductions of many ------------------------------------------------------------------------------------------ */
@@ -324,7 +174,7 @@ static void reduce_many(const twi_op *row, tw_dtype dtype, int axes)
     tw_dtype types[] = {dtype, widest};
     twt_op ops[2];
     twt_case of_axes = {.file = row->name, .line = axes};
-    typed_case t = {.c = &of_axes, .attr = "T", .from = widest, .to = dtype};
+    twt_typed t = {.c = &of_axes, .attr = "T", .from = widest, .to = dtype};
     for (int k = 0; k < 2; k++) {
         ops[k] = (twt_op){.op = row->name,
                           .num_inputs = 2,

@@ -17,8 +17,9 @@ static int tried, refused, given, guesses;
 
 /* ---- one of each ------------------------------------------------------------------------------------------------- */
 
-static uint64_t seen[1 << 13]; /* of op, ranks of inputs, and attributes */
+static uint64_t seen[1 << 15]; /* of op, ranks of inputs, and attributes */
 static size_t num_seen;
+static bool counts_types; /* of inputs, too */
 
 static uint64_t mixed(uint64_t hash, const char *text, int number)
 {
@@ -30,6 +31,8 @@ static uint64_t mixed(uint64_t hash, const char *text, int number)
 static bool is_new(const twt_case *c)
 {
     uint64_t hash = mixed(UINT64_C(14695981039346656037), c->op.op, 0);
+    for (int i = 0; i < c->op.num_inputs && counts_types; i++)
+        hash = mixed(hash, tw_dtype_name(c->op.inputs[i]->dtype), 0);
     for (int i = 0; i < c->op.num_inputs; i++)
         hash = mixed(hash, "", c->op.inputs[i]->shape.rank);
     for (int i = 0; i < c->op.num_attrs; i++) {
@@ -350,6 +353,50 @@ static void make_wrong(twt_case *c)
     tw_set_allocator(NULL, NULL);
 }
 
+/* Loops are compiled for each type: shapes and values of which they meet what they refuse, and what is empty. */
+static void make_wrong_in_type(const twt_typed *t)
+{
+    char what[100];
+    tw_shape shape;
+    twt_op op = twt_made(t, t->to, -1, 1);
+    twt_case typed = {.op = op};
+    bool is_known = !is_new(&typed);
+    tw_set_allocator(sparing_resize, NULL);
+    for (int i = 0; i < op.num_inputs && !is_known; i++) {
+        for (int k = 0; wrong_shape(op.inputs[i]->shape, k, &shape); k++) {
+            snprintf(what, sizeof what, "input %d of type %s is in shape %d", i, tw_dtype_name(t->to), k);
+            with_input(&op, i, laid_out(op.inputs[i], op.inputs[i]->dtype, shape), what);
+        }
+        for (int k = 0; k < 9; k++) {
+            tw_tensor *changed = laid_out(op.inputs[i], op.inputs[i]->dtype, op.inputs[i]->shape);
+            snprintf(what, sizeof what, "input %d with type %s has value %d", i, tw_dtype_name(t->to), k);
+            if (changed && wrong_value(changed, k))
+                with_input(&op, i, changed, what);
+            else
+                tw_tensor_release(changed);
+        }
+    }
+    tw_set_allocator(NULL, NULL);
+    twt_op_release(&op);
+}
+
+static void make_wrong_in_each_type(twt_case *c)
+{
+    if (!c->failure)
+        twt_in_each_type(c, make_wrong_in_type);
+}
+
+static void what_is_wrong_is_refused_or_gives_values_in_every_type(void **state)
+{
+    (void)state;
+    refused = given = 0;
+    counts_types = true;
+    each_kind(make_wrong_in_each_type);
+    counts_types = false;
+    print_message("%d refused, %d gave values\n", refused, given);
+    assert_true(refused > 10000 && given > 10000);
+}
+
 static void what_is_wrong_in_one_thing_is_refused_or_gives_values(void **state)
 {
     (void)state;
@@ -537,6 +584,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_in_one_thing_is_refused_or_gives_values),
+        cmocka_unit_test(what_is_wrong_is_refused_or_gives_values_in_every_type),
         cmocka_unit_test(what_is_inferred_of_part_fits_what_is_of_all),
         cmocka_unit_test(gradients_of_unknown_shapes_are_those_of_known_ones),
     };
