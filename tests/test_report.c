@@ -108,6 +108,28 @@ static void without_graphviz_own_layers_place_the_graph(void **state)
     assert_draws_itself("layers.html");
 }
 
+/* A Graphviz that puts each box a step further on, and leaves words that are none of its answers. */
+static void graphviz_places_the_graph_where_it_is(void **state)
+{
+    (void)state;
+    static const char dot[] =
+        "awk 'BEGIN { print \"graph 1 90 90\" } "
+        "/ -> / { sub(\";\", \"\", $3); printf \"edge %s %s 5 1 1 2 2 3 3 4 4 5 5 solid black\\n\", $1, $3; next } "
+        "/^n[0-9]/ { printf \"node %s %d 2 1 0.4 label\\n\", $1, ++i } "
+        "END { print \"edge n9999 n0 1 1 1\\nedge n0 n1 2 1 x\\nstop\" }' \"$2\"";
+    char path[512];
+    assert_runs(0, "mkdir -p fake && touch fake/dot && chmod +x fake/dot");
+    snprintf(path, sizeof path, "%s/fake/dot", directory);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", dot);
+    fclose(file);
+    assert_runs(0, "PATH=$PWD/fake:$PATH $T report one --output placed.html");
+    read_page("placed.html");
+    assert_page_has("\"by\":\"Graphviz\"");
+    assert_draws_itself("placed.html");
+}
+
 static void what_is_not_there_is_left_out(void **state)
 {
     (void)state;
@@ -198,6 +220,7 @@ int main(void)
         cmocka_unit_test(nothing_of_it_lies_elsewhere),
         cmocka_unit_test(runs_are_compared_and_what_differs_stands_first),
         cmocka_unit_test(without_graphviz_own_layers_place_the_graph),
+        cmocka_unit_test(graphviz_places_the_graph_where_it_is),
         cmocka_unit_test(what_is_not_there_is_left_out),
         cmocka_unit_test(files_that_are_no_json_and_names_that_look_like_tags_do_no_harm),
         cmocka_unit_test(a_resumed_runs_curve_forgets_what_did_not_happen),
