@@ -14,9 +14,13 @@
 #include "format/snappy.h"
 #include "format/table.h"
 #include "format/text_format.h"
+#include "image/image.h"
+#include "train/order_log.h"
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <sys/stat.h>
+#include <tower/data.h>
 #include <tower/io.h>
 #include <tower/ops.h>
 #include <zlib.h>
@@ -126,6 +130,118 @@ static tw_status use_texts(void)
     return status;
 }
 
+/* Three frames of nine by nine: in passes, with a colour to see through, with colours of its own and partly outside. */
+static const char gif[] =
+    "\107\111\106\070\071\141\011\000\011\000\201\000\000\012\061\061\143\050\314\330\141\007\266\033\234\054"
+    "\000\000\000\000\011\000\011\000\100\002\037\324\060\041\022\171\001\200\132\013\231\000\217\221\330\214"
+    "\144\075\012\024\041\310\047\061\107\212\220\000\323\274\101\001\000\041\371\004\001\000\000\001\000\054"
+    "\002\000\003\000\005\000\004\000\000\002\012\014\066\000\066\042\041\122\012\250\000\000\054\006\000\006"
+    "\000\005\000\005\000\301\133\244\247\033\051\261\327\242\356\140\124\314\002\014\304\026\041\022\143\052"
+    "\314\140\100\001\061\012\000\041\376\003\141\142\143\000\073";
+
+/* As a PNG and a JPEG, whole and a window of it, made to fit; and all frames of a GIF. */
+static tw_status use_pictures(void)
+{
+    uint8_t pixels[9 * 9 * 3], fitted[4 * 4 * 3];
+    twi_image image = {9, 9, 3, pixels}, read = {0};
+    twi_jpeg_options options = {.quality = 90, .progressive = true, .optimized = true};
+    char *bytes = NULL;
+    size_t size;
+    int frames;
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * 7);
+    tw_status status = twi_image_encode_png(&image, &bytes, &size, &error);
+    if (status == TW_OK)
+        status = twi_image_decode(bytes, size, 4, 0, "a", &read, &error);
+    twi_image_free(&read);
+    twi_free(bytes);
+    bytes = NULL;
+    if (status == TW_OK)
+        status = twi_image_encode_jpeg(&image, &options, &bytes, &size, &error);
+    if (status == TW_OK)
+        status = twi_image_decode_window(bytes, size, 3, true, (int32_t[]){1, 2, 5, 6}, "b", &read, &error);
+    if (status == TW_OK)
+        status = twi_image_fit(&read, 4, 4, fitted, &error);
+    twi_image_free(&read);
+    twi_free(bytes);
+    if (status == TW_OK)
+        status = twi_image_decode_gif(gif, sizeof gif - 1, "c", &frames, &read, &error);
+    twi_image_free(&read);
+    return status;
+}
+
+/* Two updates are written, read, and gone on with from the first. */
+static tw_status use_orders(void)
+{
+    twi_order_head head = {.model = "small", .towers = 2, .batch = 4, .seed = -1};
+    twi_order_record record = {.tower = 1, .loss = 1.5f};
+    twi_order_writer *writer = NULL;
+    twi_order_log log = {0};
+    const char *path = in_folder("orders/log");
+    tw_status status = twi_order_writer_open(path, &head, 0, &writer, &error);
+    for (int i = 0; i < 2 && status == TW_OK; i++) {
+        record.pulled = i;
+        status = twi_order_writer_add(writer, &record, &error);
+    }
+    twi_order_writer_close(writer);
+    if (status == TW_OK)
+        status = twi_order_log_read(path, &log, &error);
+    assert_true(status != TW_OK || (log.count == 2 && log.head.seed == -1));
+    twi_order_log_free(&log);
+    writer = NULL;
+    if (status == TW_OK)
+        status = twi_order_writer_open(path, &head, 1, &writer, &error);
+    twi_order_writer_close(writer);
+    return status;
+}
+
+static tw_status use_events(void)
+{
+    tw_event_writer *writer = NULL;
+    tw_event_reader *reader = NULL;
+    tw_event event;
+    tw_tensor *weights = tw_tensor_from(TW_FLOAT32, TW_SHAPE(4), (float[]){1, 2, -3, 0});
+    char path[512] = "";
+    tw_status status = !weights ? TW_RESOURCE_EXHAUSTED : tw_event_writer_create(in_folder("events"), &writer, &error);
+    if (status == TW_OK) {
+        snprintf(path, sizeof path, "%s", tw_event_writer_path(writer));
+        status = tw_event_writer_add_scalar(writer, "loss", 1, 0.5f, &error);
+    }
+    if (status == TW_OK)
+        status = tw_event_writer_add_histogram(writer, "weights", 1, weights, &error);
+    if (status == TW_OK)
+        status = tw_event_writer_add_restart(writer, 1, &error);
+    tw_status closed = tw_event_writer_close(writer, status == TW_OK ? &error : NULL);
+    status = status == TW_OK ? closed : status;
+    if (status == TW_OK)
+        status = tw_event_reader_open(path, &reader, &error);
+    while (status == TW_OK)
+        status = tw_event_reader_next(reader, &event, &error);
+    tw_event_reader_close(reader);
+    tw_tensor_release(weights);
+    unlink(path);
+    return status == TW_OUT_OF_RANGE ? TW_OK : status;
+}
+
+/* Arrays become a data set, of which a pipeline gives a batch. */
+static tw_status use_own_images(void)
+{
+    const tw_dataset_options *options = TW_OPTIONS(tw_dataset_options, .height = 4, .width = 4, .channels = 3);
+    const tw_pipeline_options *batches = TW_OPTIONS(tw_pipeline_options, .batch = 2, .threads = 1);
+    tw_dataset *dataset = NULL;
+    tw_pipeline *pipeline = NULL;
+    float images[2 * 4 * 4 * 3];
+    int32_t labels[2];
+    tw_status status = tw_dataset_load("images", in_folder("own"), TW_SPLIT_TRAIN, options, &dataset, &error);
+    if (status == TW_OK)
+        status = tw_pipeline_create(dataset, batches, &pipeline, &error);
+    if (status == TW_OK)
+        status = tw_pipeline_next(pipeline, 0, images, labels, &error);
+    tw_pipeline_destroy(pipeline);
+    tw_dataset_destroy(dataset);
+    return status;
+}
+
 enum { MEMBER = 40 };
 static const twi_fetch_set pair = {.folder = "pair", .members = {"a", "b"}, .member_size = MEMBER};
 
@@ -153,6 +269,10 @@ static const job jobs[] = {
     {"arrays", use_arrays, true},
     {"texts", use_texts, false},
     {"archives", use_archive, true},
+    {"pictures", use_pictures, false},
+    {"orders", use_orders, true},
+    {"events", use_events, true},
+    {"own images", use_own_images, false},
 };
 enum { NUM_JOBS = sizeof jobs / sizeof *jobs };
 
@@ -202,6 +322,13 @@ static void write_records(void)
     assert_int_equal(gzwrite(packed, bytes, (unsigned)size), (int)size);
     assert_int_equal(gzclose(packed), Z_OK);
     free(bytes);
+    tw_tensor *images = tw_tensor_create(TW_UINT8, TW_SHAPE(10, 4, 4));
+    tw_tensor *labels = tw_tensor_create(TW_INT64, TW_SHAPE(10));
+    mkdir(in_folder("own"), 0700);
+    assert_ok(tw_tensor_write_npy(images, in_folder("own/images.npy"), &error));
+    assert_ok(tw_tensor_write_npy(labels, in_folder("own/labels.npy"), &error));
+    tw_tensor_release(images);
+    tw_tensor_release(labels);
 }
 
 static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
@@ -747,6 +874,99 @@ static void texts_are_refused_by_line(void **state)
     }
 }
 
+/* Each word of it is another, or none. */
+static void an_order_that_is_changed_is_no_order(void **state)
+{
+    (void)state;
+    static const char whole[] = "tower order 1\nmodel small towers 2 batch 4 seed -1 first 0\n"
+                                "0 tower 1 pulled 0 batch 0 loss 0x1.8p+0\n1 tower 0 pulled 1 batch 1 loss 1\n";
+    static const char *const words[] = {"", "x", "-7", "9999999999999999999999", "3", "0 0", "1x"};
+    char text[400];
+    for (size_t at = 0; whole[at]; at += strcspn(whole + at, " \n") + 1)
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+            twi_order_log log;
+            error = (tw_error){0};
+            int size = snprintf(text, sizeof text, "%.*s%s%s", (int)at, whole, words[k],
+                                whole + at + strcspn(whole + at, " \n"));
+            store("order", text, (size_t)size);
+            tw_status status = twi_order_log_read(in_folder("order"), &log, &error);
+            if (status != TW_OK && (status != TW_DATA_LOSS || !strstr(error.message, "order")))
+                fail_msg("%s: status %d: %s", text, status, error.message);
+            twi_order_log_free(&log);
+        }
+}
+
+static tw_status decode_gif(const void *bytes, size_t size, twi_image *image)
+{
+    int frames = 0;
+    tw_status status = twi_image_decode_gif(bytes, size, "picture", &frames, image, &error);
+    assert_true(status != TW_OK || frames > 0);
+    return status;
+}
+
+static tw_status decode_bmp(const void *bytes, size_t size, twi_image *image)
+{
+    return twi_image_decode_bmp(bytes, size, "picture", image, &error);
+}
+
+static tw_status decode_words(const void *bytes, size_t size, twi_image *image)
+{
+    return twi_image_decode_png_words(bytes, size, "picture", image, &error);
+}
+
+static tw_status decode_any(const void *bytes, size_t size, twi_image *image)
+{
+    return twi_image_decode(bytes, size, 0, 0, "picture", image, &error);
+}
+
+/* Cut anywhere, and each byte changed in some ways: refused by its name, or there are pixels. */
+static void damage(const char *whole, size_t size, tw_status (*decode)(const void *, size_t, twi_image *))
+{
+    static const uint8_t changes[] = {0, 0xff, 1, 0x80, 0x0c, 0x55};
+    char *bytes = malloc(size);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < size * sizeof changes; i++) {
+        twi_image image = {0};
+        memcpy(bytes, whole, size);
+        bytes[i % size] = (char)(bytes[i % size] ^ changes[i / size]);
+        error = (tw_error){0};
+        tw_status status = decode(bytes, i < size ? i : size, &image);
+        if (status == TW_OK ? !image.pixels : !strstr(error.message, "picture"))
+            fail_msg("changed at %zu: status %d: %s", i, status, error.message);
+        twi_image_free(&image);
+    }
+    free(bytes);
+}
+
+static void a_picture_that_is_cut_or_changed_is_refused_or_shows_something(void **state)
+{
+    (void)state;
+    static const char bmp[] = "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\2\0\0\0\1\0\x18\0\0\0\0\0\x10\0\0\0"
+                              "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0rgbRGB\0\0abcABC\0";
+    uint8_t pixels[9 * 9 * 8];
+    twi_jpeg_options options = {.quality = 60};
+    char *bytes;
+    size_t size;
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * 37);
+    damage(gif, sizeof gif - 1, decode_gif);
+    damage(bmp, sizeof bmp, decode_bmp);
+    for (int channels = 1; channels <= 4; channels++) {
+        twi_image image = {9, 9, channels, pixels};
+        assert_ok(twi_image_encode_png_words(&image, &bytes, &size, &error));
+        damage(bytes, size, decode_words);
+        twi_free(bytes);
+        assert_ok(twi_image_encode_png(&image, &bytes, &size, &error));
+        damage(bytes, size, decode_any);
+        twi_free(bytes);
+        if (channels != 1 && channels != 3)
+            continue;
+        assert_ok(twi_image_encode_jpeg(&image, &options, &bytes, &size, &error));
+        damage(bytes, size, decode_any);
+        twi_free(bytes);
+    }
+}
+
 /* What is cut is refused, or says less; the same text over and over gives the same bytes. */
 static void a_text_that_is_cut_says_less_or_nothing(void **state)
 {
@@ -802,6 +1022,8 @@ int main(void)
         cmocka_unit_test(lists_of_features_are_read_one_by_one),
         cmocka_unit_test(texts_are_refused_by_line),
         cmocka_unit_test(a_text_that_is_cut_says_less_or_nothing),
+        cmocka_unit_test(an_order_that_is_changed_is_no_order),
+        cmocka_unit_test(a_picture_that_is_cut_or_changed_is_refused_or_shows_something),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
