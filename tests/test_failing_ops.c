@@ -1,6 +1,6 @@
 /* test_failing_ops.c - each op of which TensorFlow's values are known, once in every type that it may have, is built,
- * prepared and run with memory that fails wherever it has not failed yet: it says so, or gives its values, and leaves
- * nothing behind. */
+ * differentiated, prepared and run with memory that fails wherever it has not failed yet: it says so, or gives its
+ * values, and leaves nothing behind. */
 #include "typed_testing.h"
 
 #include "faulty_memory.h"
@@ -66,6 +66,37 @@ static bool fails_to_run(twt_op *op)
     return failed;
 }
 
+/* The gradients of all that has one, with respect to all that goes in. */
+static tw_status differentiate(const twt_op *op, tw_error *error)
+{
+    tw_output y[TWT_MOST], gradients[TWT_MOST];
+    int count = 0;
+    tw_graph *graph = tw_graph_create();
+    tw_node *node = graph ? build(graph, op) : NULL;
+    for (int i = 0; node && i < node->num_outputs; i++)
+        if (twt_is_float(node->output_types[i]))
+            y[count++] = (tw_output){node, i};
+    if (count && node->num_inputs)
+        tw_gradients(graph, y, count, NULL, node->inputs, node->num_inputs, gradients);
+    error->status = graph ? tw_graph_status(graph) : TW_RESOURCE_EXHAUSTED;
+    snprintf(error->message, sizeof error->message, "%s", graph ? tw_graph_message(graph) : "");
+    tw_graph_destroy(graph);
+    return error->status;
+}
+
+static bool fails_to_differentiate(const twt_op *op, tw_status undisturbed)
+{
+    tw_error error;
+    fail_at_new_place();
+    tw_status status = differentiate(op, &error);
+    int live = memory.live;
+    bool failed = stop_failing_allocations();
+    if (live || (status != undisturbed && status != TW_RESOURCE_EXHAUSTED))
+        fail_msg("%s, an allocation of its gradient fails: status %d, not %d, \"%s\", %d blocks are left", op->op,
+                 status, undisturbed, error.message, live);
+    return failed;
+}
+
 static void try(twt_op *op)
 {
     tw_error error = {0};
@@ -80,6 +111,9 @@ static void try(twt_op *op)
             ;
     }
     while (fails_to_build(op))
+        ;
+    tw_status status = differentiate(op, &error);
+    while (fails_to_differentiate(op, status))
         ;
     tried++;
 }

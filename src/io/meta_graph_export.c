@@ -13,6 +13,7 @@
 #include "format/proto/meta_graph.pb-c.h"
 #include "format/tensor_proto.h"
 #include "graph/graph.h"
+#include "ops/build.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -69,10 +70,7 @@ static tw_output copied(const exporter *x, tw_output output)
 
 static tw_output texts(tw_graph *g, const char *name, const tw_string *strings, int count)
 {
-    tw_tensor *tensor = tw_tensor_from(TW_STRING, TW_SHAPE(count), strings);
-    tw_output output = tw_constant(tw_name(g, "%s", name), tensor);
-    tw_tensor_release(tensor);
-    return output;
+    return twi_constant_of(tw_name(g, "%s", name), tw_tensor_from(TW_STRING, TW_SHAPE(count), strings));
 }
 
 static tw_string string_of(const char *text)
@@ -170,14 +168,12 @@ static tw_status add_saver(exporter *x)
         return TW_OK;
     TW_NAME_SCOPE(g, "save")
     TW_DEVICE(g, "/device:CPU:0") {
-        tw_tensor *model = tw_tensor_string("model", strlen("model"));
-        tw_output path = tw_constant(tw_name(g, "filename/input"), model);
+        tw_output path = twi_constant_of(tw_name(g, "filename/input"), tw_tensor_string("model", strlen("model")));
         tw_attr shape = tw_attr_shape("shape", TW_SCALAR);
         path = tw_node_output(add(g, "PlaceholderWithDefault", "filename", &path, 1, &shape, 1), 0);
         path = tw_node_output(add(g, "PlaceholderWithDefault", "Const", &path, 1, &shape, 1), 0);
         x->filename = path.node ? path.node->name : NULL;
         fits = add_save(x, path) && add_restore(x, path);
-        tw_tensor_release(model);
     }
     if (!fits)
         return fail_memory(x);

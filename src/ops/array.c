@@ -1108,8 +1108,7 @@ tw_output tw_constant(tw_graph *graph, tw_tensor *tensor)
                      TWI_ATTRS(tw_attr_tensor("value", tensor), tw_attr_type("dtype", tw_tensor_dtype(tensor))));
 }
 
-/* The constant of a tensor that nobody else needs; NULL stands for memory that ran out. */
-static tw_output constant_of(tw_graph *graph, tw_tensor *tensor)
+tw_output twi_constant_of(tw_graph *graph, tw_tensor *tensor)
 {
     if (!tensor)
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory for a constant");
@@ -1120,7 +1119,7 @@ static tw_output constant_of(tw_graph *graph, tw_tensor *tensor)
 
 tw_output tw_scalar(tw_graph *graph, float value)
 {
-    return constant_of(graph, tw_tensor_float(value));
+    return twi_constant_of(graph, tw_tensor_float(value));
 }
 
 static bool is_number(tw_dtype dtype)
@@ -1137,21 +1136,21 @@ tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value)
     tw_tensor *tensor = tw_tensor_create(dtype, TW_SCALAR);
     if (tensor)
         twi_tensor_set_number(tensor, 0, value);
-    return constant_of(graph, tensor);
+    return twi_constant_of(graph, tensor);
 }
 
 tw_output tw_constant_floats(tw_graph *graph, tw_shape shape, const float *values)
 {
     TWI_NEED_IN(graph, values, "values", (tw_output){0});
     TWI_NEED_IN(graph, values, "values", (tw_output){0});
-    return constant_of(graph, tw_tensor_from(TW_FLOAT32, shape, values));
+    return twi_constant_of(graph, tw_tensor_from(TW_FLOAT32, shape, values));
 }
 
 tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *values)
 {
     TWI_NEED_IN(graph, values, "values", (tw_output){0});
     TWI_NEED_IN(graph, values, "values", (tw_output){0});
-    return constant_of(graph, tw_tensor_from(TW_INT32, shape, values));
+    return twi_constant_of(graph, tw_tensor_from(TW_INT32, shape, values));
 }
 
 /* A constant that a builder adds for itself: the name tw_name() gave is for the op that follows. */
@@ -1163,7 +1162,7 @@ static tw_output helper_constant(tw_graph *graph, tw_tensor *tensor)
     }
     const char *name = graph->next_name;
     graph->next_name = NULL;
-    tw_output output = constant_of(graph, tensor);
+    tw_output output = twi_constant_of(graph, tensor);
     graph->next_name = name;
     return output;
 }
@@ -1382,7 +1381,7 @@ void tw_split_sizes(tw_graph *graph, tw_output x, int axis, const int64_t *sizes
 {
     TWI_NEED_IN(graph, sizes, "sizes", );
     TWI_NEED_IN(graph, parts || num_parts <= 0, "parts", );
-    tw_output size_splits = constant_of(graph, tw_tensor_from(TW_INT64, TW_SHAPE(num_parts), sizes));
+    tw_output size_splits = twi_constant_of(graph, tw_tensor_from(TW_INT64, TW_SHAPE(num_parts), sizes));
     tw_node *node = tw_add_node(graph, "SplitV", NULL, TWI_INPUTS(x, size_splits, twi_constant_int(graph, axis)),
                                 TWI_ATTRS(tw_attr_int("num_split", num_parts)));
     outputs_of(node, parts, num_parts);

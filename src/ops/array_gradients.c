@@ -35,9 +35,7 @@ static tw_output ints_of_type(twi_gradient *g, tw_dtype dtype, const int64_t *va
             ((int32_t *)tensor->data)[i] = (int32_t)values[i];
         else
             ((int64_t *)tensor->data)[i] = values[i];
-    tw_output output = tw_constant(G, tensor);
-    tw_tensor_release(tensor);
-    return output;
+    return twi_constant_of(G, tensor);
 }
 
 /* The shape of x as integers of that type. */

@@ -42,6 +42,9 @@ static inline tw_output twi_build_like(const tw_node *node, const char *op, cons
     return twi_build(node->graph, op, inputs, num_inputs, attrs, twi_attrs_like(node, NULL, attrs));
 }
 
+/* The constant of a tensor that nobody else needs; NULL stands for memory that ran out. */
+tw_output twi_constant_of(tw_graph *graph, tw_tensor *tensor);
+
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */
 tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count);
 tw_output twi_constant_int(tw_graph *graph, int64_t value);

@@ -9,12 +9,7 @@ static tw_output named_ints(tw_graph *graph, const char *name, const int64_t *va
     int32_t narrow[TW_MAX_RANK] = {0};
     for (int i = 0; i < count && i < TW_MAX_RANK; i++)
         narrow[i] = (int32_t)values[i];
-    tw_tensor *tensor = tw_tensor_from(TW_INT32, TW_SHAPE(count), narrow);
-    if (!tensor)
-        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory for a constant");
-    tw_output constant = tw_constant(tw_name(graph, "%s", name), tensor);
-    tw_tensor_release(tensor);
-    return constant;
+    return twi_constant_of(tw_name(graph, "%s", name), tw_tensor_from(TW_INT32, TW_SHAPE(count), narrow));
 }
 
 static tw_output named_scalar(tw_graph *graph, const char *name, float value)
