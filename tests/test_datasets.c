@@ -3,6 +3,7 @@
 #include "faulty_memory.h"
 #include "testing.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <tower/graph.h>
 #include <tower/io.h>
@@ -118,6 +119,83 @@ static void cancelling_a_session_wakes_who_waits_for_an_element(void **state)
     }
 }
 
+/* ---- wrong arguments --------------------------------------------------------------------------------------------- */
+
+enum { MOST_NODES = 64 };
+
+/* All nodes of an op, or of two; returns how many. */
+static int find_all(const tw_graph *g, const char *op, const char *or, tw_output found[MOST_NODES], int index)
+{
+    int count = 0;
+    for (int i = 0; i < tw_graph_num_nodes(g) && count < MOST_NODES; i++) {
+        tw_node *node = tw_graph_node(g, i);
+        if (strcmp(tw_node_op(node), op) == 0 || strcmp(tw_node_op(node), or) == 0)
+            found[count++] = (tw_output){node, index};
+    }
+    return count;
+}
+
+/* Every iterator begins with another value of a constant and gives two elements: or says what is wrong. */
+static void try_value(tw_graph *g, tw_session *s, const char *name, tw_output constant, tw_tensor *value)
+{
+    tw_output begins[MOST_NODES], gives[MOST_NODES];
+    tw_feed feed = {constant, value};
+    int count = find_all(g, "MakeIterator", "", begins, -1), next = find_all(g, "IteratorGetNext", "", gives, 0);
+    for (int i = 0; i < count + 2 * next; i++) {
+        tw_error error = {0};
+        tw_tensor *result = NULL;
+        tw_output fetch = i < count ? begins[i] : gives[(i - count) % next];
+        bool has_value = i >= count && tw_dtype_size(tw_output_dtype(fetch)) > 0;
+        fetch.index = has_value ? 0 : -1;
+        tw_status status = tw_session_run(s, i < count ? &feed : NULL, i < count, &fetch, 1,
+                                          has_value ? &result : NULL, &error);
+        if (status == TW_INTERNAL || (status != TW_OK && !error.message[0]))
+            fail_msg("%s, %s: status %d, \"%s\"", name, tw_node_name(constant.node), status, error.message);
+        tw_tensor_release(result);
+    }
+}
+
+static void try_values(const char *name)
+{
+    static const int64_t numbers[] = {-1, 0, 2};
+    tw_graph *g = read_graph(name);
+    tw_session *s;
+    tw_error error = {0};
+    tw_output constants[MOST_NODES];
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    for (int i = find_all(g, "Const", "", constants, 0) - 1; i >= 0; i--) {
+        tw_dtype dtype = tw_output_dtype(constants[i]);
+        tw_shape shape = tw_output_shape(constants[i]);
+        for (size_t k = 0; k < 2 * sizeof numbers / sizeof *numbers; k++) {
+            tw_tensor *value = tw_tensor_create(dtype, k % 2 ? TW_SHAPE(2) : shape);
+            for (int64_t e = 0; dtype == TW_INT64 && e < tw_tensor_elements(value); e++)
+                ((int64_t *)tw_tensor_data(value))[e] = numbers[k / 2];
+            if (dtype == TW_INT64 || k < 2)
+                try_value(g, s, name, constants[i], value);
+            tw_tensor_release(value);
+        }
+    }
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void arguments_that_are_wrong_are_refused_or_give_elements(void **state)
+{
+    (void)state;
+    DIR *directory = opendir(GOLDEN_DIR "/datasets");
+    assert_non_null(directory);
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        char name[256];
+        snprintf(name, sizeof name, "%s", entry->d_name);
+        char *end = strstr(name, ".pb");
+        if (!end || strncmp(name, "waits", 5) == 0 || strcmp(name, "maps.pb") == 0) /* for ever; counts down to zero */
+            continue;
+        *end = 0;
+        try_values(name);
+    }
+    closedir(directory);
+}
+
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static void an_error_of_a_function_names_its_node_and_the_next_element_comes(void **state)
@@ -209,6 +287,7 @@ static void data_sets_that_lie_in_each_other_without_end_are_refused(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arguments_that_are_wrong_are_refused_or_give_elements),
         cmocka_unit_test(threads_of_iterators_end_with_their_session),
         cmocka_unit_test(cancelling_a_session_wakes_who_waits_for_an_element),
         cmocka_unit_test(an_error_of_a_function_names_its_node_and_the_next_element_comes),
