@@ -207,6 +207,86 @@ static void a_text_may_be_written_in_all_its_ways(void **state)
     tw_graph_destroy(graph);
 }
 
+/* All that a MetaGraphDef says beside its nodes, and a packed VariableDef. */
+static const char *const meta_graph[] = {
+    "meta_info_def { tags: 'serve' tags: 'gpu' tensorflow_version: '2.0' }",
+    "graph_def { node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } }",
+    "node { name: 'v' op: 'VarHandleOp' attr { key: 'dtype' value { type: DT_FLOAT } }",
+    "attr { key: 'shape' value { shape { dim { size: 1 } } } } }",
+    "node { name: 'r' op: 'ReadVariableOp' input: 'v' attr { key: 'dtype' value { type: DT_FLOAT } } }",
+    "node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }",
+    "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 1 } } } }",
+    "node { name: 'a' op: 'AssignVariableOp' input: 'v' input: 'c'",
+    "attr { key: 'dtype' value { type: DT_FLOAT } } } node { name: 'n' op: 'NoOp' input: '^a' } }",
+    "saver_def { filename_tensor_name: 'x:0'",
+    "save_tensor_name: 'x:0'",
+    "restore_op_name: 'n' }",
+    "collection_def { key: 'losses' value { node_list { value: 'r:0' value: 'c:0' } } }",
+    "collection_def { key: 'train_op' value { node_list { value: 'n' } } }",
+    "collection_def { key: 'trainable_variables' value { bytes_list {",
+    "value: '\\n\\003v:0\\022\\001a\\032\\003r:0(\\0012\\003c:0' } } }",
+    "collection_def { key: 'saved_model_main_op' value { node_list { value: 'n' } } }",
+    "signature_def { key: 'serving_default' value { method_name: 'tensorflow/serving/predict'",
+    "inputs { key: 'in' value { name: 'x:0' dtype: DT_STRING tensor_shape { unknown_rank: true } } }",
+    "outputs { key: 'out' value { name: 'r:0' dtype: DT_FLOAT tensor_shape { dim { size: 1 } } } } } }",
+    "signature_def { key: '__saved_model_init_op' value { outputs { key: '__saved_model_init_op'",
+    "value { name: 'n' } } } }",
+    "asset_file_def { tensor_info { name: 'x:0' } filename: 'words.txt' }",
+};
+enum { META_LINES = sizeof meta_graph / sizeof *meta_graph, MOST_TEXTS = 12 };
+
+/* The line with its number-th text in quotes replaced; false: it has no such text. */
+static bool changed_line(char *to, size_t size, const char *line, int number, const char *other)
+{
+    const char *begin = strchr(line, '\''), *end = begin ? strchr(begin + 1, '\'') : NULL;
+    for (; end && number > 0; number--) {
+        begin = strchr(end + 1, '\'');
+        end = begin ? strchr(begin + 1, '\'') : NULL;
+    }
+    if (end)
+        snprintf(to, size, "%.*s%s%s\n", (int)(begin + 1 - line), line, other, end);
+    return end;
+}
+
+/* Whether the lines are a graph, with another in place of line `at`. */
+static bool reads_meta_graph(int at, const char *other)
+{
+    char text[8000];
+    size_t used = 0;
+    tw_error error = {0};
+    tw_graph_about *about = NULL;
+    tw_graph *graph = tw_graph_create();
+    for (int i = 0; i < META_LINES; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\n", i == at ? other : meta_graph[i]);
+    const char *path = write_file(text);
+    tw_status status = tw_graph_load(graph, path, NULL, &about, &error);
+    if (status != TW_OK && (status == TW_INTERNAL || !strstr(error.message, path)))
+        fail_msg("line %d is '%s': status %d, \"%s\"", at, other, status, error.message);
+    tw_graph_about_destroy(about);
+    tw_graph_destroy(graph);
+    unlink(path);
+    return status == TW_OK;
+}
+
+static void a_meta_graph_that_names_what_is_not_there_is_refused_or_read(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"", "nope", "r:9", "^", "n", "v", "x:0"};
+    int tried = 0, read = 0;
+    char line[400];
+    assert_true(reads_meta_graph(-1, ""));
+    for (int i = 0; i < META_LINES; i++, tried++) {
+        read += reads_meta_graph(i, "");
+        for (int k = 0; k < MOST_TEXTS; k++)
+            for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+                if (changed_line(line, sizeof line, meta_graph[i], k, others[o])) {
+                    read += reads_meta_graph(i, line);
+                    tried++;
+                }
+    }
+    assert_true(tried > 300 && read > 50 && tried - read > 50);
+}
+
 /* Every file cut short anywhere is refused or read, and leaves nothing behind. */
 static void a_file_that_is_cut_short_does_no_harm(void **state)
 {
@@ -341,6 +421,7 @@ int main(void)
         cmocka_unit_test(variables_begin_with_their_own_initializers),
         cmocka_unit_test(what_is_no_text_of_a_graph_is_refused_by_line),
         cmocka_unit_test(a_text_may_be_written_in_all_its_ways),
+        cmocka_unit_test(a_meta_graph_that_names_what_is_not_there_is_refused_or_read),
         cmocka_unit_test(a_file_that_is_cut_short_does_no_harm),
         cmocka_unit_test(what_is_not_there_is_named),
         cmocka_unit_test(arrays_come_back_as_they_were_written),
