@@ -242,6 +242,21 @@ static void where_to_cut_may_be_computed_by_the_step(void **state)
                 TW_SHAPE(2, 2), (float[]){1, 0, 3, 2});
 }
 
+static void pads_are_of_one_value(void **state)
+{
+    (void)state;
+    for (int count = 0; count <= 2; count += 2) {
+        tw_graph *g = tw_graph_create();
+        tw_output inputs[] = {tw_placeholder(g, TW_STRING, TW_SHAPE(3)),
+                              tw_constant_int32s(g, TW_SHAPE(1, 2), (int32_t[]){0, 1}),
+                              tw_placeholder(g, TW_STRING, TW_SHAPE(count))};
+        assert_null(tw_add_node(g, "PadV2", "padded", inputs, 3, NULL, 0));
+        assert_message(tw_graph_message(g), "input 2 has shape");
+        assert_message(tw_graph_message(g), "expected rank 0");
+        tw_graph_destroy(g);
+    }
+}
+
 static void what_does_not_fit_the_plan_is_refused_before_anything_is_moved(void **state)
 {
     (void)state;
@@ -362,6 +377,7 @@ int main(void)
         cmocka_unit_test(big_arrays_are_indexed_and_chosen_from_alike_by_any_number_of_threads),
         cmocka_unit_test(rows_of_a_segment_are_added_in_order_whatever_the_number_of_threads),
         cmocka_unit_test(where_to_cut_may_be_computed_by_the_step),
+        cmocka_unit_test(pads_are_of_one_value),
         cmocka_unit_test(what_does_not_fit_the_plan_is_refused_before_anything_is_moved),
         cmocka_unit_test(sizes_beyond_int32_need_int64),
         cmocka_unit_test(strings_that_find_no_memory_fail_the_step_and_leak_nothing),

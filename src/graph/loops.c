@@ -132,6 +132,8 @@ void tw_enter_loop(tw_graph *graph, tw_output *values, int count)
     graph->next_name = NULL;
     const char *name = tw_name_scope(graph);
     char *frame = twi_arena_printf(&graph->arena, "%.*s", (int)strlen(name) - (name[0] != 0), name);
+    if (!frame)
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a loop");
     twi_block *loop = frame ? twi_loop_begin(graph, twi_scope_block(graph), frame) : NULL;
     if (!values && count > 0)
         twi_graph_fail(graph, TW_INVALID_ARGUMENT, "loop '%s': its values are NULL", frame ? frame : "");

@@ -644,7 +644,8 @@ static tw_status pad_by(twi_inference *c, int sign, int limit)
 
 static tw_status pad_shape(twi_inference *c)
 {
-    return pad_by(c, 1, -1);
+    tw_status status = c->num_inputs > 2 ? twi_expect_rank(c, 2, 0) : TW_OK; /* what the pads are of */
+    return status == TW_OK ? pad_by(c, 1, -1) : status;
 }
 
 static int mirror_limit(const twi_inference *c)
