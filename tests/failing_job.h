@@ -10,6 +10,7 @@
 #include "faulty_files.h"
 #include "faulty_memory.h"
 
+#include <limits.h>
 #include <tower/io.h>
 
 enum { MOST_NUMBERS = 32, MOST_STAGES = 32 };
@@ -87,19 +88,23 @@ static inline int no_sync(int fd)
     return 0;
 }
 
-/* An undisturbed job, which leaves a checkpoint in the folder. */
-static inline void run_reference(const job_kind *kind, job *j)
+/* An undisturbed job, which leaves a checkpoint in the folder. Returns how many allocations it makes. */
+static inline int run_reference(const job_kind *kind, job *j)
 {
-    fail_allocation(-1);
+    fail_allocation(INT_MAX);
     assert_int_equal(run_job(kind, j), -1);
     kind->close(j);
     assert_int_equal(memory.live, 0);
     stop_failing_allocations();
+    return INT_MAX - (int)memory.countdown;
 }
 
-/* Lets allocation first, first + stride, first + 2 * stride and so on fail, until a job makes fewer; or, with
- * fail_at_next_place() as the start, one at each place in the code. */
-static inline void fail_allocations_of(const job_kind *kind, void (*start)(int n), int first, int stride)
+enum { EACH = INT_MAX };
+
+/* Lets about so many allocations fail, or each, one in each job, evenly spread over those that a job makes: with small
+ * blocks (TOWER_SMALL_BLOCKS) it makes eight times as many. With fail_at_next_place() as the start, one at each place
+ * in the code. */
+static inline void fail_allocations_of(const job_kind *kind, void (*start)(int n), int tries)
 {
     twi_file_calls calls = twi_posix_files;
     const char *folder = scratch_folder();
@@ -110,9 +115,9 @@ static inline void fail_allocations_of(const job_kind *kind, void (*start)(int n
         kind->prepare(folder);
     twi_set_files(&calls);
     expected->folder = folder;
-    run_reference(kind, expected);
+    int made = run_reference(kind, expected), stride = made > tries ? made / tries : 1;
     bool any = true;
-    for (int n = first; any; n += stride) {
+    for (int n = stride / 2; any; n += stride) {
         memset(j, 0, kind->bytes);
         j->folder = folder;
         start(n);
@@ -130,7 +135,7 @@ static inline void fail_allocations_of(const job_kind *kind, void (*start)(int n
     remove_scratch(folder);
     free(expected);
     free(j);
-    for (int i = 0; kind->stages[i] && stride == 1; i++)
+    for (int i = 0; kind->stages[i] && tries == EACH; i++)
         if ((tried[i] == 0) != (kind->quiet >> i & 1))
             fail_msg("%d allocations have failed in stage %d", tried[i], i);
 }
