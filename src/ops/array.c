@@ -1143,13 +1143,11 @@ tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value)
 tw_output tw_constant_floats(tw_graph *graph, tw_shape shape, const float *values)
 {
     TWI_NEED_IN(graph, values, "values", (tw_output){0});
-    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     return twi_constant_of(graph, tw_tensor_from(TW_FLOAT32, shape, values));
 }
 
 tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *values)
 {
-    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     TWI_NEED_IN(graph, values, "values", (tw_output){0});
     return twi_constant_of(graph, tw_tensor_from(TW_INT32, shape, values));
 }
@@ -1350,7 +1348,6 @@ tw_output tw_strided_slice(tw_graph *graph, tw_output x, tw_strided_slice_option
 
 tw_output tw_concat(tw_graph *graph, const tw_output *values, int num_values, int axis)
 {
-    TWI_NEED_IN(graph, values || num_values <= 0, "values", (tw_output){0});
     TWI_NEED_IN(graph, values || num_values <= 0, "values", (tw_output){0});
     tw_output *inputs = twi_alloc_array((size_t)num_values + 1, sizeof *inputs);
     if (!inputs) {

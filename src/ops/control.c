@@ -60,7 +60,6 @@ tw_output tw_no_op(tw_graph *graph)
 tw_output tw_group(tw_graph *graph, const tw_output *outputs, int count)
 {
     TWI_NEED_IN(graph, outputs || count <= 0, "outputs", (tw_output){0});
-    TWI_NEED_IN(graph, outputs || count <= 0, "outputs", (tw_output){0});
     graph = !graph || graph->next_name ? graph : tw_name(graph, "group_deps");
     tw_output *controls = twi_alloc_array((size_t)count + 1, sizeof *controls);
     if (!controls) {
@@ -94,14 +93,12 @@ static tw_output add_with_data(tw_graph *graph, const char *op, tw_output first,
 tw_output tw_assert(tw_graph *graph, tw_output condition, const tw_output *data, int num_data, int summarize)
 {
     TWI_NEED_IN(graph, data || num_data <= 0, "data", (tw_output){0});
-    TWI_NEED_IN(graph, data || num_data <= 0, "data", (tw_output){0});
     tw_attr attrs[] = {tw_attr_int("summarize", summarize)};
     return add_with_data(graph, "Assert", condition, data, num_data, attrs, 1);
 }
 
 tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *data, int num_data, const char *message)
 {
-    TWI_NEED_IN(graph, data || num_data <= 0, "data", (tw_output){0});
     TWI_NEED_IN(graph, data || num_data <= 0, "data", (tw_output){0});
     tw_attr attrs[] = {tw_attr_string("message", message)};
     return add_with_data(graph, "Print", input, data, num_data, attrs, 1);

@@ -41,7 +41,6 @@ static tw_output finish(tw_graph *graph, tw_output x, int units, const tw_layer_
 tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int units, const tw_layer_options *given)
 {
     TWI_NEED_OR(graph, (tw_output){0});
-    TWI_NEED_OR(graph, (tw_output){0});
     tw_output y = {0};
     tw_shape shape = tw_output_shape(x);
     tw_layer_options whole, *options = &whole;
@@ -58,7 +57,6 @@ tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int uni
 tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output images, int filters, int size,
                           const tw_conv2d_options *window, const tw_layer_options *given)
 {
-    TWI_NEED_OR(graph, (tw_output){0});
     TWI_NEED_OR(graph, (tw_output){0});
     tw_output y = {0};
     tw_shape shape = tw_output_shape(images);

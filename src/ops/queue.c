@@ -179,13 +179,11 @@ static tw_output enqueue(tw_graph *graph, const char *op, tw_output queue, const
 tw_output tw_enqueue(tw_graph *graph, tw_output queue, const tw_output *components, int count)
 {
     TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
-    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     return enqueue(name_after(graph, queue, "enqueue"), "QueueEnqueueV2", queue, components, count);
 }
 
 tw_output tw_enqueue_many(tw_graph *graph, tw_output queue, const tw_output *components, int count)
 {
-    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     return enqueue(name_after(graph, queue, "EnqueueMany"), "QueueEnqueueManyV2", queue, components, count);
 }
