@@ -43,6 +43,16 @@ static twi_planner make_planner(tw_session *s)
     };
 }
 
+static tw_status make_lane(tw_session *s, int number, tw_error *error)
+{
+    tw_status status = twi_lane_create(&s->planner, on_failure, s, &s->lanes[number], error);
+    if (status == TW_OK) {
+        s->lanes[number]->number = number;
+        s->lanes[number]->together = number < TWI_FIRST_GIVEN;
+    }
+    return status;
+}
+
 tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **result, tw_error *error)
 {
     TWI_NEED(graph, "graph", error);
@@ -70,7 +80,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     }
     s->planner = make_planner(s);
     s->planner.request.planner = &s->planner;
-    TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[0], error));
+    TWI_TRY(make_lane(s, 0, error));
     TWI_TRY(twi_functions_create(&s->planner, on_failure, s, &s->functions, error));
     *result = s;
     return TW_OK;
@@ -157,9 +167,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
     if (s->cancelled)
         TWI_TRY(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
     if (!s->lanes[number])
-        TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[number], error));
-    s->lanes[number]->number = number;
-    s->lanes[number]->together = number < TWI_FIRST_GIVEN;
+        TWI_TRY(make_lane(s, number, error));
     if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
         s->latest_lane = number;
     *lane = s->lanes[number];
