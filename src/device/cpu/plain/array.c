@@ -208,9 +208,7 @@ static tw_status prepare_formats(twi_prepare *p)
     char from[MOST_AXES + 1], to[MOST_AXES + 1];
     bool is_vector = strcmp(p->op, "DataFormatVecPermute") == 0;
     int64_t places = p->inputs[0].shape.rank ? p->inputs[0].shape.dims[0] : -1;
-    formats *f = p->state = twi_alloc(sizeof *f);
-    if (!f)
-        return twi_fail_memory(p->error, p->node);
+    formats found = {0}, *f = &found;
     bool spatial = is_vector && places == (int64_t)strlen(src) - 2;
     f->axes = letters(src, spatial, from);
     bool fits = letters(dst, spatial, to) == f->axes && strlen(src) <= MOST_AXES && strlen(src) == strlen(dst);
@@ -226,6 +224,10 @@ static tw_status prepare_formats(twi_prepare *p)
     if (is_vector && (places != f->axes || p->inputs[0].elements % (places ? places : 1)))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': expected %d or %d rows for the format '%s', got %lld",
                         p->node, (int)strlen(src), (int)strlen(src) - 2, src, (long long)places);
+    p->state = twi_alloc(sizeof found);
+    if (!p->state)
+        return twi_fail_memory(p->error, p->node);
+    memcpy(p->state, f, sizeof found);
     return TW_OK;
 }
 
