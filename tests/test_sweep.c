@@ -19,7 +19,7 @@ static void every_combination_is_trained_and_compared(void **state)
     assert_prints("   learning-rate  seed      steps       loss   accuracy       best    seconds\n");
     assert_prints("  0.001          2             2      4.");
     assert_prints("\n*  ");
-    assert_prints("next:\n  tower eval 'a/learning-rate=0.");
+    assert_prints("next:\n  tower eval a/learning-rate=0.");
     assert_runs(0, "$T train cifar10 --data-set synthetic --batch-size 4 --cpu-threads 1 --max-steps 2 --seed 2 "
                    "--learning-rate 0.001 --train-dir alone && cmp alone/model.ckpt-2.data-00000-of-00001 "
                    "'a/learning-rate=0.001,seed=2/model.ckpt-2.data-00000-of-00001'");

@@ -173,6 +173,14 @@ static void the_end_says_the_last_loss_what_was_saved_and_what_comes_next(void *
     assert_prints("0 to 3 (epoch 0.01172)");
 }
 
+static void what_comes_next_can_be_pasted_into_a_shell(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--train-dir=\"-it's here\" --max-steps 1");
+    assert_prints("next:\n  tower eval ./'-it'\\''s here'\n");
+    assert_runs(0, "$T eval ./'-it'\\''s here' --data-set synthetic");
+}
+
 static void a_signal_and_the_checkpoint_speak_of_the_same_number_of_steps(void **state)
 {
     (void)state;
@@ -262,6 +270,7 @@ int main(void)
         cmocka_unit_test(the_lock_of_a_process_that_was_killed_is_taken_over),
         cmocka_unit_test(what_a_killed_save_left_goes_though_nothing_is_saved),
         cmocka_unit_test(the_end_says_the_last_loss_what_was_saved_and_what_comes_next),
+        cmocka_unit_test(what_comes_next_can_be_pasted_into_a_shell),
         cmocka_unit_test(a_signal_and_the_checkpoint_speak_of_the_same_number_of_steps),
         cmocka_unit_test(divergence_comes_with_advice),
         cmocka_unit_test(a_crash_leaves_a_report_and_a_run_that_goes_on),

@@ -4,6 +4,7 @@
 #include "recipe.h"
 #include "run_file.h"
 #include "whole_file.h"
+#include "word.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -35,6 +36,13 @@ static bool read_presets(const void *given, presets *presets)
     return run_file_presets_of("export", s->what, s->job.train_dir, presets);
 }
 
+static void print_next(const char *file)
+{
+    printf("next:\n  tower show ");
+    print_word(file, NULL);
+    printf("\n");
+}
+
 /* ---- a graph of constants ---------------------------------------------------------------------------------------- */
 
 /* What images:0 wants of pixels. */
@@ -64,7 +72,7 @@ static bool export_graph(const settings *s, const tw_model *model, const char *c
             "%s: a frozen graph of %zu bytes; feed images:0 [?,%d,%d,%d], fetch probabilities:0 or logits:0 [?,%d]\n",
             s->file, size, model->height, model->width, model->channels, model->classes);
         print_pixels(model);
-        printf("next:\n  tower show %s\n", s->file);
+        print_next(s->file);
     }
     return good;
 }
@@ -117,7 +125,7 @@ static bool export_model(const settings *s, const tw_model *model, const char *c
                "[?,%d]\n",
                s->file, model->height, model->width, model->channels, model->classes);
         print_pixels(model);
-        printf("next:\n  tower show %s\n", s->file);
+        print_next(s->file);
     }
     return good;
 }

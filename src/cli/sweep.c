@@ -6,6 +6,7 @@
 #include "json.h"
 #include "signals.h"
 #include "training.h"
+#include "word.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -342,8 +343,11 @@ static void print_table(const sweep *w)
         print_number(9, "%.1f", r->seconds);
         printf("%s\n", !r->ended ? "  not run" : r->code != EXIT_DONE ? "  failed" : "");
     }
-    if (best >= 0)
-        printf("next:\n  tower eval '%s/%s'\n", w->s->directory, w->runs[best].name);
+    if (best < 0)
+        return;
+    printf("next:\n  tower eval ");
+    print_word(w->s->directory, w->runs[best].name);
+    printf("\n");
 }
 
 static void print_json(const sweep *w)

@@ -14,6 +14,7 @@
 #include "step_file.h"
 #include "terminal.h"
 #include "update.h"
+#include "word.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -501,8 +502,12 @@ static void print_next(const train_report *r, int64_t done)
         print_entry("trace", "%s, for Perfetto", r->trace);
     if (r->has_best)
         printf("the best is in %s/best\n", r->train_dir);
-    printf("next:\n  tower eval %s%s\n  tower report %s\n  tower train --resume --train-dir %s", r->train_dir,
-           r->has_best ? "/best" : "", r->train_dir, r->train_dir);
+    printf("next:\n  tower eval ");
+    print_word(r->train_dir, r->has_best ? "best" : NULL);
+    printf("\n  tower report ");
+    print_word(r->train_dir, NULL);
+    printf("\n  tower train --resume --train-dir ");
+    print_word(r->train_dir, NULL);
     if (done >= r->max_steps)
         printf(" --max-steps %" PRId64, 2 * done);
     printf("\n");
