@@ -98,28 +98,36 @@ static tw_status fail_without_a_word(void *user, int tower, void *const *outputs
     return TW_OUT_OF_RANGE;
 }
 
-/* Once: by the failure itself, or behind it. */
-static void a_failure_names_the_op_and_the_node(void **state)
+/* A source whose words are about 'reader' fails by a node of that name, and by one of another, whatever the name. */
+static void check_words(const char *name, const char *without, const char *with)
 {
-    (void)state;
     tw_error error = {0};
     tw_graph *g = tw_graph_create();
     tw_devices *devices;
     tw_session *s;
     tw_output batch;
     tw_tensor *result = NULL;
-    tw_input(tw_name(g, "reader"), "batches", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, &batch);
+    tw_input(tw_name(g, "%s", name), "batches", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, &batch);
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &s, &error));
     assert_ok(tw_session_set_source(s, "batches", fail_without_a_word, NULL, &error));
-    assert_fails(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE,
-                 "TowerInput failed [[{{node reader}}]]");
+    assert_int_equal(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE);
+    assert_string_equal(error.message, without);
     assert_ok(tw_session_set_source(s, "batches", fail_without_a_word, s, &error));
-    assert_fails(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE, "is dry");
-    assert_string_equal(error.message, "the source of 'reader' is dry");
+    assert_int_equal(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE);
+    assert_string_equal(error.message, with);
     tw_session_destroy(s);
     tw_devices_destroy(devices);
     tw_graph_destroy(g);
+}
+
+/* Once: by the failure itself, or behind it. */
+static void a_failure_names_the_op_and_the_node(void **state)
+{
+    (void)state;
+    check_words("reader", "TowerInput failed [[{{node reader}}]]", "the source of 'reader' is dry");
+    check_words("read", "TowerInput failed [[{{node read}}]]", "the source of 'reader' is dry [[{{node read}}]]");
+    check_words("a", "TowerInput failed [[{{node a}}]]", "the source of 'reader' is dry [[{{node a}}]]");
 }
 
 static void a_step_that_fails_ends_the_row_and_is_counted(void **state)

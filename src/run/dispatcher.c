@@ -7,6 +7,7 @@
 #include "base/crash.h"
 #include "base/thread.h"
 #include "comm/comm.h"
+#include "graph/graph.h"
 #include "run/loop.h"
 #include "run/messages.h"
 #include "run/numbers.h"
@@ -172,11 +173,7 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
     tw_error *error = step->run.error;
     if (error->status == TW_OK)
         twi_fail(error, status, "%s failed", step->kernel ? step->kernel->op : "a copy");
-    if (!strstr(error->message, step->run.node)) {
-        char text[TW_MESSAGE_SIZE];
-        memcpy(text, error->message, sizeof text);
-        twi_fail(error, status, "%s [[{{node %s}}]]", text, step->run.node);
-    }
+    twi_say_node(error, step->run.node);
     const twi_plan *plan = d->all->plan;
     bool others = twi_is_among_tasks(d->device, plan->lane) && !plan->apart, lane = twi_ends_lane(plan, status);
     if (others && !lane)

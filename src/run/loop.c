@@ -2,6 +2,7 @@
 #include "run/loop.h"
 
 #include "device/tasks.h"
+#include "graph/graph.h"
 #include "run/dispatcher.h"
 #include "run/messages.h"
 #include "run/recording.h"
@@ -131,14 +132,14 @@ static tw_status leave(const twi_step *step)
 /* The step's own words, and which one it was. */
 static tw_status tell(const twi_step *step, const twi_step *inner, tw_status status)
 {
-    char node[300];
     const tw_error *error = inner->run.error;
-    snprintf(node, sizeof node, "[[{{node %s}}]]", inner->run.node);
     if (error->status == TW_OK)
-        return twi_fail(step->run.error, status, "%s failed %s", inner->kernel ? inner->kernel->op : "a copy", node);
-    return twi_fail(step->run.error, status, "%s%s%s", error->message,
-                    strstr(error->message, inner->run.node) ? "" : " ",
-                    strstr(error->message, inner->run.node) ? "" : node);
+        twi_fail(step->run.error, status, "%s failed", inner->kernel ? inner->kernel->op : "a copy");
+    else
+        *step->run.error = *error;
+    step->run.error->status = status;
+    twi_say_node(step->run.error, inner->run.node);
+    return status;
 }
 
 static tw_status walk(const twi_step *step)
