@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "base/little_endian.h"
 #include "base/memory.h"
 #include "faulty_files.h"
@@ -197,6 +198,88 @@ static void checkpoint_of_tensorflow_is_listed_and_read(void **state)
     tw_tensor *tensor;
     assert_fails(tw_checkpoint_read(checkpoint, "conv1", &tensor, &error), TW_NOT_FOUND, "has no tensor 'conv1'");
     tw_checkpoint_close(checkpoint);
+}
+
+/* Of the first version of the format: what it has is what the second one has. */
+static void an_old_checkpoint_is_read_like_a_new_one(void **state)
+{
+    (void)state;
+    tw_checkpoint *old, *new;
+    assert_ok(tw_checkpoint_verify(GOLDEN_DIR "/checkpoint_old", &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old", &old, &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint", &new, &error));
+    assert_int_equal(tw_checkpoint_count(old), tw_checkpoint_count(new) - 1); /* there was no bfloat16 */
+    for (int i = 0; i < tw_checkpoint_count(old); i++) {
+        tw_tensor *a, *b;
+        const char *name = tw_checkpoint_name(old, i);
+        assert_int_equal(tw_checkpoint_find(old, name), i);
+        assert_ok(tw_checkpoint_read(old, name, &a, &error));
+        assert_ok(tw_checkpoint_read(new, name, &b, &error));
+        assert_int_equal(tw_tensor_dtype(a), tw_tensor_dtype(b));
+        assert_true(tw_shape_equal(tw_tensor_shape(a), tw_tensor_shape(b)));
+        if (tw_tensor_dtype(a) == TW_STRING)
+            for (int64_t k = 0; k < tw_tensor_elements(a); k++) {
+                const tw_string *x = (const tw_string *)tw_tensor_data(a) + k;
+                const tw_string *y = (const tw_string *)tw_tensor_data(b) + k;
+                assert_int_equal(x->size, y->size);
+                assert_memory_equal(x->data ? x->data : "", y->data ? y->data : "", x->size);
+            }
+        else
+            assert_memory_equal(tw_tensor_data(a), tw_tensor_data(b), tw_tensor_bytes(a));
+        tw_tensor_release(a);
+        tw_tensor_release(b);
+    }
+    tw_checkpoint_close(old);
+    tw_checkpoint_close(new);
+}
+
+static void assert_same_tensor(tw_checkpoint *a, tw_checkpoint *b, const char *name, const char *part)
+{
+    tw_tensor *of_a, *of_b;
+    assert_ok(tw_checkpoint_read_part(a, name, part, &of_a, &error));
+    assert_ok(tw_checkpoint_read_part(b, name, part, &of_b, &error));
+    assert_true(tw_shape_equal(tw_tensor_shape(of_a), tw_tensor_shape(of_b)));
+    assert_memory_equal(tw_tensor_data(of_a), tw_tensor_data(of_b), tw_tensor_bytes(of_a));
+    tw_tensor_release(of_a);
+    tw_tensor_release(of_b);
+}
+
+static void parts_of_an_old_checkpoint_come_together_from_all_of_its_files(void **state)
+{
+    (void)state;
+    tw_checkpoint *old, *new;
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old_parts-?????-of-00002", &old, &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_parts", &new, &error));
+    assert_int_equal(tw_checkpoint_count(old), 3);
+    assert_same_tensor(old, new, "grid", NULL);
+    assert_same_tensor(old, new, "m/rows", NULL);
+    assert_same_tensor(old, new, "m/rows", "600 3 60,100:1,2");
+    tw_checkpoint_close(new);
+    tw_checkpoint_close(old);
+    assert_fails(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old_parts-00000-of-00002", &old, &error), TW_DATA_LOSS,
+                 "the parts of tensor 'grid' do not cover it");
+    assert_fails(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old_parts", &old, &error), TW_NOT_FOUND,
+                 "there is no checkpoint");
+}
+
+/* Each byte matters. */
+static void an_old_checkpoint_that_was_cut_or_changed_is_refused(void **state)
+{
+    (void)state;
+    char *bytes;
+    size_t size;
+    tw_checkpoint *old;
+    assert_ok(twi_file_read(GOLDEN_DIR "/checkpoint_old", 10000, &bytes, &size, &error));
+    for (size_t i = 0; i < 2 * size; i++) {
+        FILE *file = fopen(in_folder("damaged"), "wb");
+        bytes[i / 2] ^= i % 2 ? 0 : 0x10;
+        assert_int_equal(fwrite(bytes, 1, i % 2 ? i / 2 : size, file), i % 2 ? i / 2 : size);
+        fclose(file);
+        bytes[i / 2] ^= i % 2 ? 0 : 0x10;
+        tw_status status = tw_checkpoint_open(in_folder("damaged"), &old, &error);
+        assert_true(status == TW_DATA_LOSS || status == TW_NOT_FOUND);
+    }
+    twi_free(bytes);
 }
 
 static void tensors_of_every_type_are_saved_as_tensorflow_saves_them(void **state)
@@ -1544,6 +1627,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
     const struct CMUnitTest tests[] = {
         TEST(checkpoint_of_tensorflow_is_listed_and_read),
+        TEST(an_old_checkpoint_is_read_like_a_new_one),
+        TEST(parts_of_an_old_checkpoint_come_together_from_all_of_its_files),
+        TEST(an_old_checkpoint_that_was_cut_or_changed_is_refused),
         TEST(tensors_of_every_type_are_saved_as_tensorflow_saves_them),
         TEST(what_tower_lacks_is_listed_and_refused_by_name),
         TEST(a_tensor_in_parts_is_read_whole_and_in_other_parts),

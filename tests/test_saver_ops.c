@@ -139,6 +139,47 @@ static void what_is_saved_by_nodes_is_read_by_nodes_and_by_tower(void **state)
     }
 }
 
+static tw_output text(tw_graph *g, const char *words)
+{
+    tw_tensor *tensor = tw_tensor_string(words, strlen(words));
+    tw_output output = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return output;
+}
+
+/* What an old graph's Saver has: a node for each tensor or part of one, and a pattern for the names of all files. */
+static void an_old_checkpoint_is_restored_by_old_nodes(void **state)
+{
+    (void)state;
+    static const tw_initializer zeros = {.a = 0};
+    tw_error error = {0};
+    tw_session *s;
+    tw_tensor *value;
+    tw_graph *g = tw_graph_create();
+    tw_variable *grid = tw_get_variable(g, "grid", TW_INT64, TW_SHAPE(4, 5), zeros);
+    tw_variable *rows = tw_get_variable(g, "rows", TW_FLOAT32, TW_SHAPE(100, 2), zeros);
+    int32_t two = 2;
+    tw_output name[] = {text(g, GOLDEN_DIR "/checkpoint_old_parts"), tw_constant_int32s(g, TW_SCALAR, &two)};
+    tw_output files = tw_node_output(tw_add_node(g, "ShardedFilespec", "files", name, 2, NULL, 0), 0);
+    tw_attr integers = tw_attr_type("dt", TW_INT64), floats = tw_attr_type("dt", TW_FLOAT32);
+    tw_output of_grid[] = {files, text(g, "grid")}, of_rows[] = {files, text(g, "m/rows"), text(g, "600 3 60,100:1,2")};
+    tw_output restored[] = {
+        tw_assign(g, grid->handle, tw_node_output(tw_add_node(g, "Restore", NULL, of_grid, 2, &integers, 1), 0)),
+        tw_assign(g, rows->handle, tw_node_output(tw_add_node(g, "RestoreSlice", NULL, of_rows, 3, &floats, 1), 0))};
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_session_run(s, NULL, 0, restored, 2, NULL, &error));
+    assert_ok(tw_session_get_variable(s, grid, &value, &error));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(tw_tensor_value(value, i), i);
+    tw_tensor_release(value);
+    assert_ok(tw_session_get_variable(s, rows, &value, &error));
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(tw_tensor_value(value, i), (60 + i / 2) * 3 + 1 + i % 2);
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 static void what_does_not_fit_is_refused_in_tensorflows_words(void **state)
 {
     (void)state;
@@ -200,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_of_tensorflow_is_restored_by_the_graphs_own_nodes),
         cmocka_unit_test(what_is_saved_by_nodes_is_read_by_nodes_and_by_tower),
+        cmocka_unit_test(an_old_checkpoint_is_restored_by_old_nodes),
         cmocka_unit_test(what_does_not_fit_is_refused_in_tensorflows_words),
         cmocka_unit_test(what_the_graph_has_besides_is_missed_only_when_it_is_needed),
     };

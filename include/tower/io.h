@@ -48,7 +48,9 @@ typedef struct tw_checkpoint tw_checkpoint;
 
 /* Opens a checkpoint: its path (with or without ".index"), or a directory, which stands for its latest complete
  * checkpoint. The index is read and checked whole: its checksums, the order of names, and that every tensor lies
- * inside its data file. Yours: tw_checkpoint_close(). Use it from one thread at a time. */
+ * inside its data file. A checkpoint as TensorFlow wrote them until 0.11 is its file, or the files of its shards,
+ * "model.ckpt-5-?????-of-00002"; it is read and checked whole, with all values. Yours: tw_checkpoint_close(). Use it
+ * from one thread at a time. */
 TW_API tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_error *error);
 TW_API void tw_checkpoint_close(tw_checkpoint *checkpoint); /* NULL is fine */
 

@@ -10,6 +10,7 @@
 #include "base/little_endian.h"
 #include "format/proto/bundle.pb-c.h"
 #include "format/protobuf.h"
+#include "format/saved_slices.h"
 #include "format/slice.h"
 #include "format/table.h"
 
@@ -328,6 +329,7 @@ typedef struct entry {
     int shard;
     int64_t offset, size;
     uint32_t crc; /* masked */
+    tw_tensor *held; /* its value, where all was read at once; else NULL */
 } entry;
 
 struct tw_checkpoint {
@@ -449,21 +451,9 @@ static tw_status read_parts(tw_checkpoint *checkpoint, entry *entry, const Twi__
     entry->parts = twi_arena_alloc(&checkpoint->names, sizeof *entry->parts * stored->n_slices);
     if (!entry->parts)
         return twi_fail_memory(error, "opening a checkpoint");
-    for (size_t i = 0; i < stored->n_slices && entry->shape.rank >= 0; i++) {
-        const Twi__TensorSliceProto *from = stored->slices[i];
-        twi_slice *slice = &entry->parts[i];
-        *slice = twi_slice_whole(entry->shape);
-        for (size_t k = 0; k < from->n_extent && k < (size_t)entry->shape.rank; k++) {
-            if (from->extent[k]->has_length_case != TWI__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH)
-                continue;
-            slice->all[k] = false;
-            slice->start[k] = from->extent[k]->start;
-            slice->length[k] = from->extent[k]->length;
-            if (slice->start[k] < 0 || slice->length[k] < 0 || slice->start[k] > slice->full.dims[k] ||
-                slice->length[k] > slice->full.dims[k] - slice->start[k])
-                return twi_fail(error, TW_DATA_LOSS, "part %zu of tensor '%s' lies outside of it", i, entry->name);
-        }
-    }
+    for (size_t i = 0; i < stored->n_slices && entry->shape.rank >= 0; i++)
+        if (!twi_slice_from_proto(stored->slices[i], entry->shape, &entry->parts[i]))
+            return twi_fail(error, TW_DATA_LOSS, "part %zu of tensor '%s' lies outside of it", i, entry->name);
     return TW_OK;
 }
 
@@ -530,6 +520,28 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
     return status;
 }
 
+/* Takes in what an older TensorFlow has written. */
+static tw_status read_saved_slices(tw_checkpoint *checkpoint, tw_error *error)
+{
+    twi_saved_slices saved = {0};
+    tw_status status = twi_saved_slices_read(checkpoint->prefix, &saved, error);
+    for (int i = 0; i < saved.tensors.count && status == TW_OK; i++) {
+        twi_saved *from = &saved.tensors.items[i];
+        entry made = {.name = twi_arena_strdup(&checkpoint->names, from->name), .number = from->number,
+                      .dtype = from->dtype, .shape = from->shape, .held = from->value};
+        if (from->value) {
+            made.elements = tw_tensor_elements(from->value);
+            made.size = (int64_t)tw_tensor_bytes(from->value);
+        }
+        if (!made.name || !twi_push(&checkpoint->entries, made))
+            status = twi_fail_memory(error, "opening a checkpoint");
+        else
+            from->value = NULL;
+    }
+    twi_saved_slices_free(&saved);
+    return status;
+}
+
 tw_status twi_bundle_open(const char *prefix, tw_checkpoint **checkpoint, tw_error *error)
 {
     tw_status status = TW_OK;
@@ -543,17 +555,21 @@ tw_status twi_bundle_open(const char *prefix, tw_checkpoint **checkpoint, tw_err
         status = twi_fail_memory(error, "opening a checkpoint");
         goto done;
     }
-    TWI_TRY(twi_file_read(path.data, MOST_INDEX_BYTES, &bytes, &size, error));
-    made->name_bytes_left = size * MOST_NAME_EXPANSION;
-    status = twi_table_read(bytes, size, read_entry, made, error);
-    if (status == TW_OK && !made->has_header)
-        status = twi_fail(error, TW_DATA_LOSS, "it has no header");
-    if (status != TW_OK) {
-        twi_prefix(error, "'%s'", path.data);
-        goto done;
+    if (!twi_file_exists(path.data) && twi_saved_slices_are_there(prefix)) {
+        status = read_saved_slices(made, error);
+    } else {
+        TWI_TRY(twi_file_read(path.data, MOST_INDEX_BYTES, &bytes, &size, error));
+        made->name_bytes_left = size * MOST_NAME_EXPANSION;
+        status = twi_table_read(bytes, size, read_entry, made, error);
+        if (status == TW_OK && !made->has_header)
+            status = twi_fail(error, TW_DATA_LOSS, "it has no header");
+        if (status != TW_OK)
+            twi_prefix(error, "'%s'", path.data);
     }
-    *checkpoint = made;
-    made = NULL;
+    if (status == TW_OK) {
+        *checkpoint = made;
+        made = NULL;
+    }
 done:
     twi_text_free(&path);
     twi_free(bytes);
@@ -566,6 +582,8 @@ void tw_checkpoint_close(tw_checkpoint *checkpoint)
     if (!checkpoint)
         return;
     twi_file_reader_close(checkpoint->data);
+    for (int i = 0; i < checkpoint->entries.count; i++)
+        tw_tensor_release(checkpoint->entries.items[i].held);
     twi_array_free(&checkpoint->entries);
     twi_arena_free(&checkpoint->names);
     twi_free(checkpoint->prefix);
@@ -734,6 +752,10 @@ static tw_status find_part(const tw_checkpoint *checkpoint, const entry *whole, 
 /* A tensor of an entry's own, read whole. */
 static tw_status read_whole(tw_checkpoint *checkpoint, const entry *entry, tw_tensor **tensor, tw_error *error)
 {
+    if (entry->held) {
+        *tensor = tw_tensor_from(entry->dtype, entry->shape, tw_tensor_data(entry->held));
+        return *tensor ? TW_OK : twi_fail_memory(error, "reading a tensor");
+    }
     tw_tensor *made = tw_tensor_create(entry->dtype, entry->shape);
     tw_status status = made ? read_data(checkpoint, entry, made, error) : twi_fail_memory(error, "reading a tensor");
     if (status == TW_OK)
@@ -858,7 +880,7 @@ tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error)
         tw_status status = TW_OK;
         if (entry->number == DT_VARIANT) /* its checksum does not run over its bytes alone */
             status = refuse_foreign(entry, "checked", error);
-        else if (!entry->num_parts)
+        else if (checkpoint->num_shards && !entry->num_parts) /* saved slices were checked when they were read */
             status = read_data(checkpoint, entry, NULL, error);
         if (status != TW_OK) {
             twi_prefix(error, "'%s'", checkpoint->prefix);

@@ -26,7 +26,7 @@ tw_status twi_bundle_save(const char *prefix, const tw_named_tensor *tensors, in
 tw_status twi_bundle_merge(const char *const *prefixes, int count, const char *destination, bool remove,
                            tw_error *error);
 
-/* Opens exactly PREFIX.index, never a directory's latest. */
+/* Opens exactly PREFIX.index, never a directory's latest; where there is none, what saved_slices.h reads. */
 tw_status twi_bundle_open(const char *prefix, tw_checkpoint **checkpoint, tw_error *error);
 tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error); /* reads all data */
 

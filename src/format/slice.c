@@ -62,6 +62,23 @@ twi_slice twi_slice_whole(tw_shape full)
     return slice;
 }
 
+bool twi_slice_from_proto(const Twi__TensorSliceProto *from, tw_shape full, twi_slice *slice)
+{
+    *slice = twi_slice_whole(full);
+    for (size_t k = 0; from && k < from->n_extent && k < (size_t)full.rank; k++) {
+        const Twi__TensorSliceProto__Extent *extent = from->extent[k];
+        if (extent->has_length_case != TWI__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH)
+            continue;
+        slice->all[k] = false;
+        slice->start[k] = extent->start;
+        slice->length[k] = extent->length;
+        if (extent->start < 0 || extent->length < 0 || extent->start > full.dims[k] ||
+            extent->length > full.dims[k] - extent->start)
+            return false;
+    }
+    return true;
+}
+
 bool twi_slice_is_whole(const twi_slice *slice)
 {
     for (int i = 0; i < slice->full.rank; i++)

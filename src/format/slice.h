@@ -8,6 +8,7 @@
 #define TWI_SLICE_H
 
 #include "base/text.h"
+#include "format/proto/bundle.pb-c.h"
 
 #include <tower/tensor.h>
 
@@ -20,6 +21,8 @@ typedef struct twi_slice {
 
 /* TW_INVALID_ARGUMENT, with the text, for what is none or does not lie inside. */
 tw_status twi_slice_parse(const char *text, twi_slice *slice, tw_error *error);
+/* False for one that does not lie inside. */
+bool twi_slice_from_proto(const Twi__TensorSliceProto *from, tw_shape full, twi_slice *slice);
 twi_slice twi_slice_whole(tw_shape full);
 bool twi_slice_is_whole(const twi_slice *slice);
 tw_shape twi_slice_shape(const twi_slice *slice);

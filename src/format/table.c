@@ -266,6 +266,11 @@ static tw_status out_of_order(const block_reader *block, tw_error *error)
                     (unsigned long long)block->offset);
 }
 
+bool twi_ends_table(const char *end)
+{
+    return twi_get64(end) == MAGIC;
+}
+
 tw_status twi_table_read(const char *bytes, size_t size, twi_table_entry *entry, void *user, tw_error *error)
 {
     tw_status status = TW_OK;

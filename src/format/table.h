@@ -36,6 +36,10 @@ void twi_table_add(twi_table_builder *builder, const void *key, size_t key_size,
 tw_status twi_table_finish(twi_table_builder *builder, tw_error *error);
 void twi_table_free(twi_table_builder *builder);
 
+/* Whether a file that ends so may be a table. */
+enum { TWI_TABLE_MAGIC_BYTES = 8 };
+bool twi_ends_table(const char *end);
+
 /* Calls `entry` for every entry in order; its arguments are borrowed for the call, and what it fails with is passed
  * on. Every byte of the table is covered by a check: checksums, the order of keys, blocks that lie one behind the
  * other without gaps. TW_DATA_LOSS with the offset of the block for anything else. */

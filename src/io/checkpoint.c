@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "format/bundle.h"
+#include "format/saved_slices.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -321,7 +322,8 @@ tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_er
     twi_text_printf(&index, "%s" INDEX_SUFFIX, prefix ? prefix : "");
     if (!prefix || index.failed)
         status = twi_fail_memory(error, "opening a checkpoint");
-    else if (stat(index.data, &about) != 0 && (errno == ENOENT || errno == ENOTDIR))
+    else if (stat(index.data, &about) != 0 && (errno == ENOENT || errno == ENOTDIR) &&
+             !twi_saved_slices_are_there(prefix))
         status = twi_fail(error, TW_NOT_FOUND, "there is no checkpoint '%s': neither a directory nor '%s' is there",
                           path, index.data);
     else

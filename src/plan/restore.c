@@ -1,5 +1,5 @@
-/* restore.c - what a RestoreV2 node of TensorFlow's Saver gives: its files are read when it runs, but shapes are known
- * before, and those are the shapes of the variables that it is for. */
+/* restore.c - what a node of TensorFlow's Saver that restores gives: its files are read when it runs, but shapes are
+ * known before, and those are the shapes of the variables that it is for. */
 #include "plan/stages.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *at
         if (output >= 0)
             shapes[output] = assign->inputs[0].node->output_shapes[assign->inputs[0].index];
     }
-    items[0] = *twi_attr_find(&node->attrs, "dtypes");
+    items[0] = tw_attr_types("dtypes", node->output_types, node->num_outputs);
     items[1] = tw_attr_shapes("shapes", shapes, node->num_outputs);
     *attrs = (twi_attrs){items, 2};
     return TW_OK;

@@ -36,3 +36,13 @@ tf.raw_ops.SaveV2(prefix="checkpoint_parts", tensor_names=["after", "grid", "gri
                   shape_and_slices=["", "4 5 0,2:-", "4 5 2,2:0,1", "4 5 2,2:1,4", "600 3 0,64:-", "600 3 64,63:-",
                                     "600 3 127,473:-"],
                   tensors=[np.float64(7), grid[:2], grid[2:, :1], grid[2:, 1:], rows[:64], rows[64:127], rows[127:]])
+
+# The first version of the format: all of these but bfloat16, which it has not, in one file, and tensors in parts in two.
+old = [n for n in names if tensors[n].dtype != tf.bfloat16]
+tf.raw_ops.Save(filename="checkpoint_old", tensor_names=old, data=[tensors[n] for n in old])
+tf.raw_ops.SaveSlices(filename="checkpoint_old_parts-00000-of-00002", tensor_names=["grid", "grid", "m/rows", "plain"],
+                      shapes_and_slices=["4 5 0,2:-", "4 5 2,2:0,1", "600 3 0,64:-", ""],
+                      data=[grid[:2], grid[2:, :1], rows[:64], np.float64(7)])
+tf.raw_ops.SaveSlices(filename="checkpoint_old_parts-00001-of-00002", tensor_names=["grid", "m/rows", "m/rows"],
+                      shapes_and_slices=["4 5 2,2:1,4", "600 3 64,63:-", "600 3 127,473:-"],
+                      data=[grid[2:, 1:], rows[64:127], rows[127:]])

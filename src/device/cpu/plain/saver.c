@@ -19,16 +19,16 @@ static const char *string_at(const void *strings, int64_t i)
 
 /* ---- saving and restoring --------------------------------------------------------------------------------------- */
 
-/* Each tensor has a name, and a place where its slice is said. */
+/* Each tensor has a name, and a place where its slice is said, if slices are. */
 static tw_status check_counts(twi_prepare *p, int tensors)
 {
-    if (p->inputs[PREFIX].elements == 1 && p->inputs[NAMES].elements == tensors &&
-        p->inputs[SLICES].elements == tensors)
+    int64_t slices = p->num_inputs > SLICES ? p->inputs[SLICES].elements : tensors;
+    if (p->inputs[PREFIX].elements == 1 && p->inputs[NAMES].elements == tensors && slices == tensors)
         return TW_OK;
     return twi_fail(p->error, TW_INVALID_ARGUMENT,
                     "%s '%s': got %lld prefixes, %lld names and %lld slices for %d tensors", p->op, p->node,
-                    (long long)p->inputs[PREFIX].elements, (long long)p->inputs[NAMES].elements,
-                    (long long)p->inputs[SLICES].elements, tensors);
+                    (long long)p->inputs[PREFIX].elements, (long long)p->inputs[NAMES].elements, (long long)slices,
+                    tensors);
 }
 
 static tw_status prepare_save(twi_prepare *p)
@@ -107,7 +107,8 @@ static tw_status run_restore(const twi_run *r)
         status = check_entry(r, checkpoint, i);
         if (status == TW_OK)
             status = tw_checkpoint_read_part(checkpoint, string_at(r->inputs[NAMES], i),
-                                             string_at(r->inputs[SLICES], i), &tensor, r->error);
+                                             r->num_inputs > SLICES ? string_at(r->inputs[SLICES], i) : "", &tensor,
+                                             r->error);
         if (status == TW_OK)
             status = check_shape(r, i, tensor);
         if (status == TW_OK && !twi_copy_elements(want->elements, want->dtype, tw_tensor_data(tensor), r->outputs[i]))
@@ -156,6 +157,14 @@ static tw_status run_sharded_name(const twi_run *r)
     twi_text text = {0};
     twi_text_printf(&text, "%s-%05d-of-%05d", string_at(r->inputs[0], 0), *(const int32_t *)r->inputs[1],
                     *(const int32_t *)r->inputs[2]);
+    return give_text(r, &text, r->outputs[0]);
+}
+
+/* What all of them are called. */
+static tw_status run_sharded_names(const twi_run *r)
+{
+    twi_text text = {0};
+    twi_text_printf(&text, "%s-\?\?\?\?\?-of-%05d", string_at(r->inputs[0], 0), *(const int32_t *)r->inputs[1]);
     return give_text(r, &text, r->outputs[0]);
 }
 
@@ -213,8 +222,10 @@ const twi_kernel twi_cpu_saver_kernels[] = {
     {"SaveV2", "plain", 0, prepare_save, run_save},
     {"RestoreV2", "plain", 0, prepare_restore, run_restore},
     {"_RestoreV2", "plain", 0, prepare_restore, run_restore},
+    {"_Restore", "plain", 0, prepare_restore, run_restore},
     {"MergeV2Checkpoints", "plain", 0, prepare_merge, run_merge},
     {"ShardedFilename", "plain", 0, NULL, run_sharded_name},
+    {"ShardedFilespec", "plain", 0, NULL, run_sharded_names},
     {"StringJoin", "plain", 0, prepare_join, run_join},
     {"StaticRegexFullMatch", "plain", 0, prepare_match, run_match, release_pattern},
     {0},
