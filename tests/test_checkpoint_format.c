@@ -248,7 +248,7 @@ static void parts_of_an_old_checkpoint_come_together_from_all_of_its_files(void 
 {
     (void)state;
     tw_checkpoint *old, *new;
-    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old_parts-?????-of-00002", &old, &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old_parts-*-of-00002", &old, &error));
     assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_parts", &new, &error));
     assert_int_equal(tw_checkpoint_count(old), 3);
     assert_same_tensor(old, new, "grid", NULL);
