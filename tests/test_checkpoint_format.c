@@ -213,6 +213,9 @@ static void an_old_checkpoint_is_read_like_a_new_one(void **state)
         tw_tensor *a, *b;
         const char *name = tw_checkpoint_name(old, i);
         assert_int_equal(tw_checkpoint_find(old, name), i);
+        assert_int_equal(tw_checkpoint_bytes(old, i), strcmp(name, "strings") == 0 ? 208
+                                                      : tw_checkpoint_dtype(old, i) == TW_STRING ? 0
+                                                      : tw_checkpoint_bytes(new, tw_checkpoint_find(new, name)));
         assert_ok(tw_checkpoint_read(old, name, &a, &error));
         assert_ok(tw_checkpoint_read(new, name, &b, &error));
         assert_int_equal(tw_tensor_dtype(a), tw_tensor_dtype(b));

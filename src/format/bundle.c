@@ -520,6 +520,17 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
     return status;
 }
 
+static int64_t bytes_of(const tw_tensor *tensor)
+{
+    const tw_string *strings = tw_tensor_data(tensor);
+    int64_t bytes = 0;
+    if (tw_tensor_dtype(tensor) != TW_STRING)
+        return (int64_t)tw_tensor_bytes(tensor);
+    for (int64_t i = 0; i < tw_tensor_elements(tensor); i++)
+        bytes += (int64_t)strings[i].size;
+    return bytes;
+}
+
 /* Takes in what an older TensorFlow has written. */
 static tw_status read_saved_slices(tw_checkpoint *checkpoint, tw_error *error)
 {
@@ -531,7 +542,7 @@ static tw_status read_saved_slices(tw_checkpoint *checkpoint, tw_error *error)
                       .dtype = from->dtype, .shape = from->shape, .held = from->value};
         if (from->value) {
             made.elements = tw_tensor_elements(from->value);
-            made.size = (int64_t)tw_tensor_bytes(from->value);
+            made.size = bytes_of(from->value);
         }
         if (!made.name || !twi_push(&checkpoint->entries, made))
             status = twi_fail_memory(error, "opening a checkpoint");
