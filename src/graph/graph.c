@@ -123,12 +123,15 @@ void twi_graph_say_where(const tw_graph *graph, tw_error *error)
 /* Whether a text names the node: between marks or at its beginning, and not as the beginning of another name. */
 static bool names_node(const char *text, const char *name)
 {
+    static const char mark[] = "{{node ";
     static const char of_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_/-.";
+    enum { MARK = sizeof mark - 1 };
     size_t length = strlen(name);
     bool named = false;
     for (const char *at = text; length && !named && (at = strstr(at, name)); at++) {
         bool begins = at == text ? at[length] == ':' : strchr("'\"[({", at[-1]) != NULL;
-        named = begins && (!at[length] || !strchr(of_names, at[length]));
+        bool marked = at - text >= MARK && strncmp(at - MARK, mark, MARK) == 0;
+        named = (begins || marked) && (!at[length] || !strchr(of_names, at[length]));
     }
     return named;
 }
@@ -136,7 +139,7 @@ static bool names_node(const char *text, const char *name)
 void twi_say_node(tw_error *error, const char *name)
 {
     char text[TW_MESSAGE_SIZE];
-    if (strstr(error->message, "{{node ") || names_node(error->message, name))
+    if (names_node(error->message, name))
         return;
     memcpy(text, error->message, sizeof text);
     twi_fail(error, error->status, "%s [[{{node %s}}]]", text, name);

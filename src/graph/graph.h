@@ -98,7 +98,7 @@ tw_status twi_graph_latch(tw_graph *graph, const tw_error *error);
  * nothing where none is named, or nobody has said where it was built. */
 void twi_graph_say_where(const tw_graph *graph, tw_error *error);
 
-/* Adds " [[{{node fc1}}]]" to a message that names neither this node nor, as one in a loop does, another one so. */
+/* Adds " [[{{node fc1}}]]" to a message that does not name the node yet. */
 void twi_say_node(tw_error *error, const char *name);
 
 /* A name nobody has yet: `base` or base_1, base_2...; marks it used. NULL when out of memory. */
