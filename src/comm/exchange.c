@@ -178,6 +178,15 @@ static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), c
     pthread_mutex_unlock(&x->lock);
 }
 
+/* Waits a while for a task. Now and then it looks first who is there: that may end all. */
+static void wait_for_task(twi_exchange *x, int task, const char *what, bool (*there)(const twi_channel *c),
+                          const twi_channel *c, int times, int64_t begin)
+{
+    enum { LOOKS = 16 }; /* for what is awaited, between two for who is there */
+    if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, task))
+        wait_a_while(x, there, c, times, begin);
+}
+
 /* With the lock. NULL: memory has run out. */
 static twi_channel *find_channel(twi_peer *p, int number)
 {
@@ -230,7 +239,6 @@ static twi_channel *count_sent(twi_exchange *x, int to, int channel, size_t byte
 /* Waits until a message may be sent, and counts it; false: all has failed, or the channel has ended. */
 static bool begin_sending(twi_exchange *x, int to, int channel, size_t bytes, uint64_t *number, tw_error *error)
 {
-    enum { LOOKS = 16 };
     int64_t begin = 0;
     for (int times = 0; !atomic_load(&x->failed); times++) {
         bool may;
@@ -240,8 +248,8 @@ static bool begin_sending(twi_exchange *x, int to, int channel, size_t bytes, ui
         if (may)
             return true;
         begin = begin ? begin : twi_monotonic_ns();
-        if (c && (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, "what it sends to be taken", to)))
-            wait_a_while(x, may_send, c, times, begin);
+        if (c)
+            wait_for_task(x, to, "what it sends to be taken", may_send, c, times, begin);
     }
     say_reason(x, error);
     return false;
@@ -542,7 +550,6 @@ static void fail_for_left(twi_exchange *x, int task, const char *what)
 /* The next message, taken out; NULL: all has failed, or the channel has ended. */
 static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const char *what)
 {
-    enum { LOOKS = 16 }; /* for the message, between two for who is there */
     int64_t begin = 0;
     twi_peer *p = &x->peers[from];
     for (int times = 0; c && !atomic_load(&x->failed); times++) {
@@ -554,8 +561,8 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
         begin = begin ? begin : twi_monotonic_ns();
         if (left)
             fail_for_left(x, from, what);
-        else if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, from))
-            wait_a_while(x, has_come, c, times, begin);
+        else
+            wait_for_task(x, from, what, has_come, c, times, begin);
     }
     return NULL;
 }
@@ -681,7 +688,6 @@ static bool has_renewed(const twi_channel *c)
 
 static bool wait_for_renewal(twi_exchange *x, int peer, int channel, const char *what)
 {
-    enum { LOOKS = 16 };
     int64_t begin = twi_monotonic_ns();
     for (int times = 0; !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&x->peers[peer].left);
@@ -695,8 +701,8 @@ static bool wait_for_renewal(twi_exchange *x, int peer, int channel, const char 
             twi_exchange_fail(x, "memory ran out for a message of another task");
         else if (left)
             fail_for_left(x, peer, what);
-        else if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, peer))
-            wait_a_while(x, has_renewed, c, times, begin);
+        else
+            wait_for_task(x, peer, what, has_renewed, c, times, begin);
     }
     return false;
 }
