@@ -1,7 +1,9 @@
 /* room.h - how much memory there is to be had.
  *
  * The kernel promises more than there is, and ends a process that takes what it was promised. So who wants much asks
- * first, and is refused with a message. */
+ * first, and is refused with a message.
+ *
+ * Never here:  taking it (memory.c, a device's backend). */
 #ifndef TWI_ROOM_H
 #define TWI_ROOM_H
 

@@ -1,4 +1,4 @@
-/* word.h - words of a line that a reader may paste into a shell. */
+/* word.h - words of a line that a reader may paste into a shell. Never here: what the line is (whoever prints it). */
 #ifndef CLI_WORD_H
 #define CLI_WORD_H
 

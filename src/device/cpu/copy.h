@@ -2,7 +2,9 @@
  *
  * Elementwise kernels divide what they compute among the team, so half of it lies in another core's cache afterwards; on
  * some machines it comes from there at a tenth of the speed. Here each thread takes the part that it has most likely
- * computed, or will. */
+ * computed, or will.
+ *
+ * Never here:  elements that own memory, and other layouts (plain/move.c). */
 #ifndef TWI_COPY_H
 #define TWI_COPY_H
 
