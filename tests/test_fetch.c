@@ -240,14 +240,14 @@ static void wrong_file_that_is_there_already_is_left_and_named(void **state)
     assert_holds("thing.gz", "mine", 4);
 }
 
-static bool stop_at_once(void *user, const char *file, int64_t done, int64_t total)
+/* Allows as many calls as it is told. */
+static bool stop_after(void *user, const char *file, int64_t done, int64_t total)
 {
     int *calls = user;
     assert_string_equal(file, "thing.gz");
     assert_int_equal(total, SIZE);
     assert_true(done >= 0 && done <= total);
-    ++*calls;
-    return false;
+    return (*calls)-- > 0;
 }
 
 static bool count_calls(void *user, const char *file, int64_t done, int64_t total)
@@ -268,8 +268,11 @@ static void progress_reaches_the_end_and_may_stop_the_download(void **state)
     int calls = 0;
     int64_t last = 0;
     write_in(from, "thing.gz", content, SIZE);
-    assert_fails(twi_fetch(&set, to, NULL, stop_at_once, &calls, &error), TW_CANCELLED, "was stopped");
-    assert_int_equal(calls, 1);
+    assert_fails(twi_fetch(&set, to, NULL, stop_after, &calls, &error), TW_CANCELLED, "after 0 of 200000 bytes");
+    assert_int_equal(calls, -1);
+    assert_int_equal(size_in(to, "thing.gz"), -1);
+    calls = 1; /* at the beginning */
+    assert_fails(twi_fetch(&set, to, NULL, stop_after, &calls, &error), TW_CANCELLED, "was stopped");
     assert_int_equal(size_in(to, "thing.gz"), -1);
     assert_true(size_in(to, "thing.gz.part") > 0);
     assert_ok(twi_fetch(&set, to, NULL, count_calls, &last, &error));
@@ -331,7 +334,8 @@ typedef enum manner {
     IN_CIRCLES,
     GARBAGE,
     SILENT,
-    NUM_MANNERS
+    NUM_MANNERS,
+    SILENT_FOR_LONG, /* says nothing, and does not go either */
 } manner;
 
 typedef enum body { WHOLE, CUT, LONGER, OTHER, NUM_BODIES } body;
@@ -397,7 +401,9 @@ static void answer(int to)
     else
         snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n\r\n",
                  from ? "206 Partial Content" : "200 OK", from + (m == WRONG_RANGE), whole - 1, whole, whole - from);
-    if (m != SILENT)
+    if (m == SILENT_FOR_LONG)
+        recv(to, request, 1, 0); /* until the other one goes */
+    else if (m != SILENT)
         say(to, m == GARBAGE ? "\x80\x81 HTTP/9 nothing\r\n\r\n" : head);
     if (m <= WRONG_RANGE && m != MOVED)
         send_body(to, from);
@@ -482,6 +488,21 @@ static void whatever_a_server_does_a_file_is_whole_or_not_there(void **state)
     for (int i = 0; i < NUM_MANNERS * NUM_BODIES; i++)
         assert_whole_or_not_there(plain, (manner)(i / NUM_BODIES), (body)(i % NUM_BODIES), (i + i / NUM_BODIES) % 3);
     assert_whole_or_not_there(encrypted, PLAIN, CUT, 0); /* it knows no TLS */
+    stop_server();
+}
+
+static void silent_server_can_be_left(void **state)
+{
+    (void)state;
+    char place[64];
+    int calls = 1;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    start_server();
+    snprintf(place, sizeof place, "http://127.0.0.1:%d", server.port);
+    server.manner = SILENT_FOR_LONG;
+    assert_fails(twi_fetch(&set, to, place, stop_after, &calls, &error), TW_CANCELLED, "after 0 of 200000 bytes");
     stop_server();
 }
 
@@ -762,6 +783,7 @@ int main(void)
         in_a_directory(second_fetch_into_a_directory_is_refused),
         in_a_directory(full_disk_is_reported_as_such),
         in_a_directory(whatever_a_server_does_a_file_is_whole_or_not_there),
+        in_a_directory(silent_server_can_be_left),
         in_a_directory(wanted_members_come_out_of_an_archive_and_nothing_else),
         in_a_directory(archives_that_are_not_as_expected_are_refused),
         in_a_directory(no_entry_of_an_archive_leads_out_of_its_folder),

@@ -223,8 +223,8 @@ TW_API void tw_pipeline_get_statistics(tw_pipeline *pipeline, tw_pipeline_statis
 
 /* ---- downloads --------------------------------------------------------------------------------------------- */
 
-/* Told about a download from time to time, and at its end: `done` of `total` bytes of `file` are there, counting what
- * an earlier try left. Returns false to stop. */
+/* Told about a download at its beginning, from time to time, even while the server sends nothing, and at its end:
+ * `done` of `total` bytes of `file` are there, counting what an earlier try left. Returns false to stop. */
 typedef bool tw_fetch_progress(void *user, const char *file, int64_t done, int64_t total);
 
 /* Brings the official files of "cifar10", "mnist" or "fashion-mnist" into `directory`, which is made if need be, laid

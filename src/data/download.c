@@ -52,8 +52,17 @@ static size_t take(char *data, size_t one, size_t bytes, void *argument)
     if (twi_file_flush(sink->writer, &sink->error) != TW_OK)
         return 0;
     sink->done += (int64_t)bytes;
+    return bytes;
+}
+
+/* libcurl calls it before it connects, whenever bytes have come, and about once a second while none do: a server that
+ * is silent can be seen, and left. Anything but 0 makes it stop. */
+static int look_up(void *argument, curl_off_t down_size, curl_off_t down, curl_off_t up_size, curl_off_t up)
+{
+    struct sink *sink = argument;
+    (void)down_size, (void)down, (void)up_size, (void)up;
     bool due = twi_monotonic_ns() - sink->told_at >= PROGRESS_NS;
-    return due && !tell(sink) ? 0 : bytes;
+    return due && !tell(sink);
 }
 
 static CURLcode transfer(const twi_curl *lib, const char *url, struct sink *sink, long *http,
@@ -77,6 +86,9 @@ static CURLcode transfer(const twi_curl *lib, const char *url, struct sink *sink
     lib->easy_setopt(curl, CURLOPT_ERRORBUFFER, reason);
     lib->easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     lib->easy_setopt(curl, CURLOPT_WRITEDATA, sink);
+    lib->easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    lib->easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_up);
+    lib->easy_setopt(curl, CURLOPT_XFERINFODATA, sink);
     lib->easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)sink->done);
     CURLcode code = lib->easy_perform(curl);
     lib->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, http);
