@@ -1122,14 +1122,15 @@ static bool is_waited_for(twi_exchange *x, twi_channel *c)
 static void a_message_does_not_come_to_the_place_of_the_one_before(void **state)
 {
     (void)state;
-    enum { TRIES = 300, MAGIC = 0x544f5752 };
+    enum { TRIES = 300 };
     static const twi_carrier_ops nothing = {put_nothing, NULL, close_nothing};
     tw_error error = {0};
     twi_exchange x = {0};
     assert_ok(twi_exchange_init(&x, &nothing, 0, 2, 30, &error));
     for (int i = 0; i < TRIES; i++) {
         pair_of_bytes bytes = {&x.base, 0, 0};
-        twi_header first = {MAGIC, CHANNEL, 1, 2 * (uint64_t)i}, second = {MAGIC, CHANNEL, 1, 2 * (uint64_t)i + 1};
+        twi_header first = {TWI_MAGIC, CHANNEL, 1, 2 * (uint64_t)i % TWI_NUMBERS}, second = first;
+        second.number++;
         pthread_t thread;
         twi_message *one = twi_exchange_room(&x, 1, &first), *two;
         twi_channel *c = one->channel;

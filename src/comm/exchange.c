@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 24 };
+enum { MOST_CHANNELS = 1 << 24 };
 enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6 }; /* channels that are no receiver's */
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
  * says so at each quarter of that. */
@@ -134,7 +134,11 @@ bool twi_exchange_is_crowded(const twi_exchange *x)
     return x->base.awake && atomic_load_explicit(x->base.awake, memory_order_relaxed) > x->base.cores;
 }
 
-void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress progress)
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+/* What a waiter does that has pumped in vain since then: soon pauses that grow with the wait. As parts of the wait, so
+ * that two that wait for each other do not keep each other asleep. Where it is crowded it leaves its core at once. */
+static void pause_for(const twi_exchange *x, int64_t begin_ns, twi_progress progress)
 {
     enum { SPINS = 20000, AWAKE = 1000000, SHARE = 8, SHORT = 50000, LONGEST = 100000 };
     if (progress == TWI_CAME)
@@ -150,27 +154,17 @@ void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress pr
         sleep_ns(waited < LONGEST * SHARE ? (long)(waited / SHARE) : LONGEST);
 }
 
-/* ---- sending ----------------------------------------------------------------------------------------------------- */
-
-/* What is not for a receiver. */
-static bool mention(twi_exchange *x, int to, int channel, uint64_t number, const char *text, bool patient)
-{
-    twi_header header = {MAGIC, channel, strlen(text), number};
-    return x->carrier->put(x, to, &header, text, patient);
-}
-
-/* Until something has come, for a tenth of a second at most, unless `there` says that it has. The caller has looked so
- * many times since `begin`. */
-static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), const twi_channel *c, int times,
-                         int64_t begin)
+static void pump_for(twi_exchange *x, int times, int64_t begin)
 {
     enum { SPINS = 50 };
-    if (x->carrier->pump) {
-        twi_progress progress = x->carrier->pump(x);
-        if (times >= SPINS)
-            twi_exchange_pause(x, begin, progress);
-        return;
-    }
+    twi_progress progress = x->carrier->pump(x);
+    if (times >= SPINS)
+        pause_for(x, begin, progress);
+}
+
+/* Until something has come, for a tenth of a second at most, unless `there` says that it has. */
+static void sleep_for(twi_exchange *x, bool (*there)(const twi_channel *c), const twi_channel *c)
+{
     struct timespec until = twi_time_in(0.1);
     pthread_mutex_lock(&x->lock);
     if (!there(c) && !atomic_load(&x->failed))
@@ -178,13 +172,36 @@ static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), c
     pthread_mutex_unlock(&x->lock);
 }
 
-/* Waits a while for a task. Now and then it looks first who is there: that may end all. */
+/* Now and then whoever waits looks who is there: that may end all. */
+static bool may_wait(twi_exchange *x, int task, const char *what, int times, int64_t begin)
+{
+    enum { LOOKS = 16 }; /* for what is awaited, between two for who is there */
+    return times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, task);
+}
+
+void twi_exchange_wait(twi_exchange *x, int task, const char *what, int times, int64_t begin)
+{
+    if (may_wait(x, task, what, times, begin))
+        pump_for(x, times, begin);
+}
+
+/* The same, whoever carries. */
 static void wait_for_task(twi_exchange *x, int task, const char *what, bool (*there)(const twi_channel *c),
                           const twi_channel *c, int times, int64_t begin)
 {
-    enum { LOOKS = 16 }; /* for what is awaited, between two for who is there */
-    if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, task))
-        wait_a_while(x, there, c, times, begin);
+    if (x->carrier->pump)
+        twi_exchange_wait(x, task, what, times, begin);
+    else if (may_wait(x, task, what, times, begin))
+        sleep_for(x, there, c);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+/* What is not for a receiver. */
+static bool mention(twi_exchange *x, int to, int channel, uint64_t number, const char *text, bool patient)
+{
+    twi_header header = {TWI_MAGIC, channel, strlen(text), number};
+    return x->carrier->put(x, to, &header, text, patient);
 }
 
 /* With the lock. NULL: memory has run out. */
@@ -227,7 +244,7 @@ static twi_channel *count_sent(twi_exchange *x, int to, int channel, size_t byte
     twi_channel *c = find_channel(&x->peers[to], channel);
     *may = c && (may_send(c) || atomic_load(&x->peers[to].left)); /* who has left is told of below */
     if (*may) {
-        *number = c->sent.messages++;
+        *number = c->sent.messages++ % TWI_NUMBERS;
         c->sent.bytes += bytes;
     }
     pthread_mutex_unlock(&x->lock);
@@ -259,7 +276,7 @@ static tw_status send_message(twi_comm *c, int to, int channel, const void *data
 {
     twi_exchange *x = (twi_exchange *)c;
     char why[TWI_REASON];
-    twi_header header = {MAGIC, channel, bytes, 0};
+    twi_header header = {TWI_MAGIC, channel, bytes, 0};
     tw_error own;
     error = error ? error : &own;
     if (!begin_sending(x, to, channel, bytes, &header.number, error))
@@ -305,14 +322,15 @@ void twi_exchange_drop(twi_exchange *x, twi_message *m)
 
 static bool is_message(const twi_header *h)
 {
-    return h->magic == MAGIC && h->channel >= RENEW && h->channel < MOST_CHANNELS &&
+    return h->magic == TWI_MAGIC && h->channel >= RENEW && h->channel < MOST_CHANNELS &&
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
 /* With the lock. NULL: nobody waits for this one, or it comes out of turn. */
 static twi_message *lend_direct(twi_channel *c, const twi_header *h)
 {
-    if (!c->direct.data || c->lent || c->first || c->direct.bytes != h->bytes || c->came != h->number)
+    if (!c->direct.data || c->lent || c->first || c->direct.bytes != h->bytes ||
+        c->came % TWI_NUMBERS != h->number)
         return NULL;
     c->lent = true;
     return &c->direct;
@@ -462,7 +480,7 @@ static uint64_t append(twi_message *m)
     else
         c->first = m;
     c->last = m;
-    return c->came++;
+    return c->came++ % TWI_NUMBERS;
 }
 
 /* One that is missing, or comes twice, shows by the number of the next. */
@@ -611,7 +629,7 @@ static void count_taken(twi_exchange *x, int from, twi_channel *c, size_t bytes)
     if (more.messages < MOST_AHEAD / QUARTER && more.bytes < MOST_BYTES_AHEAD / QUARTER)
         return;
     c->told = c->taken;
-    twi_header header = {MAGIC, TAKEN, sizeof more, (uint64_t)c->number};
+    twi_header header = {TWI_MAGIC, TAKEN, sizeof more, (uint64_t)c->number};
     x->carrier->put(x, from, &header, &more, true); /* who has left need not know */
 }
 
@@ -811,8 +829,8 @@ static void leave(twi_exchange *x)
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
             mention(x, i, LEAVE, 0, "", true);
-    while (x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0))
-        twi_exchange_pause(x, begin, x->carrier->pump(x));
+    for (int times = 0; x->carrier->pump && !all_have_left(x) && !atomic_load(&x->failed); times++)
+        twi_exchange_wait(x, 0, "its end", times, begin);
 }
 
 static void close_exchange(twi_comm *c)

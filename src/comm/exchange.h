@@ -21,13 +21,16 @@
 #include <stdatomic.h>
 
 enum { TWI_REASON = 600 }; /* bytes of what is said of a failure */
+enum { TWI_MAGIC = 0x544f5752 };
+/* So far messages of a channel are counted, and then from 0 again: its number and theirs fit in the tag of an MPI. */
+enum { TWI_NUMBERS = 64 };
 
 /* What goes before the bytes of a message; it is as long on all machines that can work together. */
 typedef struct twi_header {
     uint32_t magic;
     int32_t channel; /* below 0: not for a receiver */
     uint64_t bytes;
-    uint64_t number; /* of the message in its channel */
+    uint64_t number; /* of the message in its channel, below TWI_NUMBERS; else what is said */
 } twi_header;
 
 typedef struct twi_message {
@@ -122,8 +125,8 @@ void twi_exchange_fail(twi_exchange *x, const char *why);
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
 /* Whether threads of this process want more cores than there are: who waits holds up others. */
 bool twi_exchange_is_crowded(const twi_exchange *x);
-/* What a waiter does that has pumped in vain since then: soon pauses that grow with the wait. As parts of the wait, so that
- * two that wait for each other do not keep each other asleep. Where it is crowded it leaves its core at once. */
-void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress progress);
+/* What a carrier that is pumped waits by, who has looked so many times since then for what he waits for: it moves all
+ * messages on, now and then looks who is there, which may end all, and soon pauses. */
+void twi_exchange_wait(twi_exchange *x, int task, const char *what, int times, int64_t begin_ns);
 
 #endif

@@ -18,6 +18,7 @@
     X(Comm_free)                                                                                                       \
     X(Comm_rank)                                                                                                       \
     X(Comm_size)                                                                                                       \
+    X(Comm_get_attr)                                                                                                   \
     X(Allgather)                                                                                                       \
     X(Isend)                                                                                                           \
     X(Irecv)                                                                                                           \

@@ -2,8 +2,8 @@
  *
  * One lock guards all calls of MPI, so it needs no more than MPI_THREAD_SERIALIZED; nobody waits inside of it. Who
  * waits for a message moves all of them on (pump), and the beating thread does when nobody waits. From each task one
- * receive is always open: for a header, with the bytes behind it if they are few, or for the next piece of those that
- * are many.
+ * receive is always open: for a message whose header is in its tag, where MPI's tags are large enough for that; for a
+ * header, with the bytes behind it if they are few; or for the next piece of those that are many.
  *
  * MPI does not say that a process has died: here those of the same machine are watched by the kernel, and the others'
  * silence tells. After a failure MPI is not called any more, since even MPI_Finalize would wait for the dead; whoever
@@ -26,12 +26,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FEW = 4096 };         /* bytes that go with the header; more are copied more cheaply by themselves */
+enum { FEW = 4096 };         /* bytes that are copied, so that their sender need not wait */
 enum { PIECE = 1 << 30 };    /* the most bytes of a message of MPI, which counts in int */
 enum { FIRST_PIECE = 65536 }; /* bytes of the first one to a task, and the least */
 enum { COPIED = 1 << 19 };   /* what is no longer is copied where it is crowded, so that its sender need not wait */
 enum { MOST_SLOTS = 4096, MOST_COPIED = 8 << 20 }; /* such messages under way, and their bytes; who wants more waits */
-enum { HEADERS, PIECES };    /* tags */
+enum { HEADERS, PIECES, MESSAGES }; /* tags; from the last on channels and numbers of messages without a header */
 enum { LOOK_NS = 20000000 }; /* between two looks at the processes of this machine */
 
 /* A copy of what is under way. */
@@ -43,7 +43,7 @@ typedef struct slot {
 } slot;
 
 typedef struct source {
-    char bytes[sizeof(twi_header) + FEW]; /* a header and what follows it */
+    char bytes[sizeof(twi_header) + FEW]; /* of a message, or a header and what follows it */
     twi_header header;
     twi_message *message; /* whose pieces are coming; NULL: a header is */
     size_t got;
@@ -52,6 +52,7 @@ typedef struct source {
 typedef struct carrier {
     twi_exchange x;
     MPI_Comm comm;
+    int tagged;             /* channels below that fit in a tag */
     pthread_mutex_t lock;   /* of all that MPI knows */
     pthread_mutex_t *large; /* [tasks] who sends in pieces to a task */
     size_t *piece;          /* [tasks] bytes of one of them; with `large` */
@@ -152,15 +153,22 @@ static void listen_for(carrier *c, int from, void *to, size_t bytes, int tag)
         twi_exchange_lost(&c->x, from);
 }
 
-static void listen_for_header(carrier *c, int from)
+/* Pieces follow their header, and are taken before anything else is listened for. */
+static void listen_for_any(carrier *c, int from)
 {
-    listen_for(c, from, c->sources[from].bytes, sizeof c->sources[from].bytes, HEADERS);
+    listen_for(c, from, c->sources[from].bytes, sizeof c->sources[from].bytes, MPI_ANY_TAG);
 }
 
 static void listen_for_piece(carrier *c, int from)
 {
     source *s = &c->sources[from];
     listen_for(c, from, s->message->data + s->got, s->message->bytes - s->got, PIECES);
+}
+
+static void take_message(carrier *c, int from, const twi_header *header, const char *bytes)
+{
+    twi_exchange_take(&c->x, from, header, bytes);
+    c->unheard[c->num_unheard++] = from; /* whoever waited for this one need not wait for that */
 }
 
 static void take_header(carrier *c, int from, size_t bytes)
@@ -174,12 +182,23 @@ static void take_header(carrier *c, int from, size_t bytes)
     if (behind != (few ? s->header.bytes : 0))
         return twi_exchange_spoiled(&c->x, from);
     if (few) {
-        twi_exchange_take(&c->x, from, &s->header, s->bytes + sizeof s->header);
-        c->unheard[c->num_unheard++] = from; /* whoever waited for this one need not wait for that */
+        take_message(c, from, &s->header, s->bytes + sizeof s->header);
     } else if ((s->message = twi_exchange_room(&c->x, from, &s->header))) {
         s->got = 0;
         listen_for_piece(c, from);
     }
+}
+
+static void take_any(carrier *c, int from, int tag, size_t bytes)
+{
+    int place = tag - MESSAGES;
+    if (place >= 0)
+        take_message(c, from, &(twi_header){TWI_MAGIC, place / TWI_NUMBERS, bytes, (uint64_t)(place % TWI_NUMBERS)},
+                     c->sources[from].bytes);
+    else if (tag == HEADERS)
+        take_header(c, from, bytes);
+    else
+        twi_exchange_spoiled(&c->x, from);
 }
 
 static void take_piece(carrier *c, int from, size_t bytes)
@@ -194,7 +213,7 @@ static void take_piece(carrier *c, int from, size_t bytes)
     twi_message *m = s->message;
     s->message = NULL;
     twi_exchange_hand_in(&c->x, from, &s->header, m);
-    listen_for_header(c, from);
+    listen_for_any(c, from);
 }
 
 /* Whether anything had come. */
@@ -202,7 +221,7 @@ static bool take_in(carrier *c)
 {
     int count = 0;
     while (c->num_unheard)
-        listen_for_header(c, c->unheard[--c->num_unheard]);
+        listen_for_any(c, c->unheard[--c->num_unheard]);
     int code = mpi.calls.Testsome(c->x.base.tasks, c->requests, &count, c->done, c->statuses);
     if (count == MPI_UNDEFINED)
         return false;
@@ -213,7 +232,10 @@ static bool take_in(carrier *c)
             continue;
         }
         mpi.calls.Get_count(&c->statuses[i], mpi.calls.byte, &bytes);
-        (c->sources[from].message ? take_piece : take_header)(c, from, (size_t)bytes);
+        if (c->sources[from].message)
+            take_piece(c, from, (size_t)bytes);
+        else
+            take_any(c, from, c->statuses[i].MPI_TAG, (size_t)bytes);
     }
     return count > 0;
 }
@@ -293,17 +315,25 @@ static bool post_slot(carrier *c, int to, slot *s, size_t bytes, int tag)
     return true;
 }
 
-/* A header, with what is behind it if that is few bytes. */
+/* HEADERS: it has none of its own. */
+static int tag_of(const carrier *c, const twi_header *header)
+{
+    bool fits = header->channel >= 0 && header->channel < c->tagged && header->bytes <= FEW;
+    return fits ? MESSAGES + header->channel * TWI_NUMBERS + (int)header->number : HEADERS;
+}
+
+/* What comes before the bytes of a message: its header, if its tag is none, and the bytes too if they are few. */
 static bool post_header(carrier *c, int to, const twi_header *header, const void *data)
 {
-    size_t behind = header->bytes <= FEW ? (size_t)header->bytes : 0;
-    slot *s = take_slot(c, sizeof *header + behind);
+    int tag = tag_of(c, header);
+    size_t before = tag == HEADERS ? sizeof *header : 0, behind = header->bytes <= FEW ? (size_t)header->bytes : 0;
+    slot *s = take_slot(c, before + behind);
     if (!s)
         return false;
-    memcpy(s->bytes, header, sizeof *header);
+    memcpy(s->bytes, header, before);
     if (behind)
-        memcpy(s->bytes + sizeof *header, data, behind);
-    return post_slot(c, to, s, sizeof *header + behind, HEADERS);
+        memcpy(s->bytes + before, data, behind);
+    return post_slot(c, to, s, before + behind, tag);
 }
 
 static bool post_copy(carrier *c, int to, const twi_header *header, const void *data)
@@ -323,16 +353,14 @@ static bool wait_for_piece(carrier *c, int to, MPI_Request *request)
 {
     int64_t begin = twi_monotonic_ns();
     int done = 0, code = MPI_SUCCESS;
-    while (!atomic_load(&c->x.over)) {
+    for (int times = 0; !atomic_load(&c->x.over); times++) {
         pthread_mutex_lock(&c->lock);
         if (!atomic_load(&c->x.over))
             code = mpi.calls.Test(request, &done, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&c->lock);
         if (done || code != MPI_SUCCESS)
             return code == MPI_SUCCESS;
-        twi_progress progress = c->x.carrier->pump(&c->x);
-        twi_exchange_goes_on(&c->x, begin, "room for a message", to);
-        twi_exchange_pause(&c->x, begin, progress);
+        twi_exchange_wait(&c->x, to, "room for a message", times, begin);
     }
     return false;
 }
@@ -401,17 +429,16 @@ static bool put(twi_exchange *x, int to, const twi_header *header, const void *d
     carrier *c = (carrier *)x;
     if (header->bytes > FEW)
         return put_large(c, to, header, data);
-    for (int64_t begin = 0;;) {
+    int64_t begin = 0;
+    for (int times = 0;; times++) {
         pthread_mutex_lock(&c->lock);
         bool room = c->num_under_way < MOST_SLOTS || !patient;
         bool sent = room && !atomic_load(&x->over) && post_header(c, to, header, data);
         pthread_mutex_unlock(&c->lock);
-        if (room)
+        if (room || atomic_load(&x->failed))
             return sent;
         begin = begin ? begin : twi_monotonic_ns();
-        if ( !twi_exchange_goes_on(x, begin, "room for a message", to))
-            return sent;
-        twi_exchange_pause(x, begin, x->carrier->pump(x));
+        twi_exchange_wait(x, to, "room for a message", times, begin);
     }
 }
 
@@ -570,6 +597,16 @@ static bool make_room(carrier *c, size_t tasks)
     return c->large && c->piece && c->requests && c->statuses && c->done && c->unheard && c->sources && c->processes;
 }
 
+/* The largest tag of this MPI tells. */
+static tw_status count_tagged(carrier *c, tw_error *error)
+{
+    int *largest = NULL, there = 0;
+    tw_status status = check(mpi.calls.Comm_get_attr(c->comm, MPI_TAG_UB, &largest, &there), "Comm_get_attr", error);
+    if (status == TW_OK && there)
+        c->tagged = (*largest - MESSAGES) / TWI_NUMBERS;
+    return status;
+}
+
 static tw_status join_tasks(carrier *c, double deadline, tw_error *error)
 {
     int task = 0, tasks = 1;
@@ -586,12 +623,14 @@ static tw_status join_tasks(carrier *c, double deadline, tw_error *error)
     if (status == TW_OK && !make_room(c, (size_t)tasks))
         status = twi_fail_memory(error, "joining the other tasks");
     if (status == TW_OK)
+        status = count_tagged(c, error);
+    if (status == TW_OK)
         status = watch_processes(c, error);
     for (int i = 0; i < tasks && status == TW_OK; i++) {
         pthread_mutex_init(&c->large[i], NULL);
         c->requests[i] = mpi.calls.no_request;
         if (i != task)
-            listen_for_header(c, i);
+            listen_for_any(c, i);
     }
     return status == TW_OK ? twi_exchange_start(&c->x, error) : status;
 }
