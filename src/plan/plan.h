@@ -279,7 +279,8 @@ typedef struct twi_plan {
     TWI_ARRAY(twi_loop *) loops;
     twi_series_table series;     /* of a run's plan */
     bool spans;                  /* one of its loops does */
-    bool ends;                   /* tasks: it takes from queues or data sets, and all hear where there is no more */
+    bool *ends;                  /* [tasks] who take from queues or data sets, of whom all hear where there is no more;
+                                  * NULL: nobody does */
     bool apart;                  /* it is one task's, of several, and gives nothing: the others need not plan or run it */
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;

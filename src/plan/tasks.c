@@ -96,18 +96,31 @@ static tw_status check_alone(const twi_planning *p)
     return TW_OK;
 }
 
-/* Whether a node takes something of a queue, a reader or a data set. Who goes round a loop together has channels of its
- * own, where nobody would hear that there is no more. */
-static bool may_end(const twi_planning *p)
+/* Whether a node takes something of a queue, a reader or a data set. */
+static bool may_end(const twi_node *node)
+{
+    bool ends = false;
+    for (int i = 0; i < node->num_inputs && node->op->outputs[0] && !ends; i++)
+        ends = twi_op_role(node->op, &node->attrs, i) == 'q';
+    return ends;
+}
+
+/* Who goes round a loop together has channels of its own, where nobody would hear that there is no more. */
+static tw_status find_who_may_end(const twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
-    bool ends = false;
-    for (int id = 0; id < region->nodes.count && !ends; id++) {
+    twi_plan *plan = p->plan;
+    for (int id = 0; id < region->nodes.count && !plan->apart && !plan->spans; id++) {
         const twi_node *node = region->nodes.items[id];
-        for (int i = 0; i < node->num_inputs && node->op->outputs[0]; i++)
-            ends = ends || twi_op_role(node->op, &node->attrs, i) == 'q';
+        if (!may_end(node))
+            continue;
+        if (!plan->ends)
+            plan->ends = twi_arena_alloc(&plan->arena, (size_t)p->request->devices->comm->tasks * sizeof *plan->ends);
+        if (!plan->ends)
+            return twi_fail_memory(p->error, "planning for several tasks");
+        plan->ends[plan->lists[node->device].device->task] = true;
     }
-    return ends && !p->plan->spans;
+    return TW_OK;
 }
 
 /* Plans are compared one after the other, so those that queue runners and loops make while others run are not: the graph
@@ -121,6 +134,6 @@ tw_status twi_agree_on_plan(twi_planning *p)
         return check_alone(p);
     }
     p->plan->apart = is_apart(p);
-    p->plan->ends = !p->plan->apart && may_end(p);
-    return p->plan->apart || p->request->beside ? TW_OK : compare(p);
+    tw_status status = find_who_may_end(p);
+    return p->plan->apart || p->request->beside || status != TW_OK ? status : compare(p);
 }

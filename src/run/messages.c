@@ -42,26 +42,26 @@ void twi_end_lane(const twi_device *any, int lane, tw_status status, const char 
         c->ops->end(c, channel_of(any, lane, FETCHES), 1 + any->set->count, status, why);
 }
 
-/* A word from each task to each. */
-static tw_status hear_from_all(twi_comm *c, int channel, tw_error *error)
+/* A word from each task that may have no more. */
+static tw_status hear_who_may_end(twi_comm *c, const bool *ends, int channel, tw_error *error)
 {
     tw_status status = TW_OK;
-    for (int task = 0; task < c->tasks && status == TW_OK; task++)
+    for (int task = 0; task < c->tasks && ends[c->task] && status == TW_OK; task++)
         if (task != c->task)
             status = c->ops->send(c, task, channel, NULL, 0, error);
     for (int task = 0; task < c->tasks && status == TW_OK; task++)
-        if (task != c->task)
+        if (task != c->task && ends[task])
             status = c->ops->receive(c, task, channel, NULL, 0, "the end of a run", error);
     return status;
 }
 
-tw_status twi_end_together(const twi_device *any, int lane, tw_status status, tw_error *error)
+tw_status twi_end_together(const twi_device *any, const twi_plan *plan, tw_status status, tw_error *error)
 {
     twi_comm *c = comm_of(any);
-    int channel = channel_of(any, lane, FETCHES), count = 1 + any->set->count;
+    int channel = channel_of(any, plan->lane, FETCHES), count = 1 + any->set->count;
     tw_error own = {0};
     if (status == TW_OK)
-        status = hear_from_all(c, channel, error);
+        status = hear_who_may_end(c, plan->ends, channel, error);
     if (status != TW_OUT_OF_RANGE)
         return status;
     c->ops->end(c, channel, count, status, error->message); /* where it was heard of here, it may be news elsewhere */
