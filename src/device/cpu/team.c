@@ -269,3 +269,16 @@ bool twi_team_is_here(void)
 {
     return own || has_other_team;
 }
+
+void twi_team_run(int threads, twi_share *range, const void *job, int64_t count)
+{
+    if (threads < 2 || count < 2) {
+        range(job, 0, count, 0);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+        range(job, count * thread / team, count * (thread + 1) / team, (int)thread);
+    }
+}

@@ -3,10 +3,17 @@
 #define TWI_TEAM_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Items first to last - 1 of a job; `thread` says whose scratch to use. */
+typedef void twi_share(const void *job, int64_t first, int64_t last, int thread);
+
+/* Divides `count` items among so many threads in order. */
+void twi_team_run(int threads, twi_share *range, const void *job, int64_t count);
 
 /* Says that the calling thread has run something on libgomp's own threads, which wait busily for more: from now on they do
  * its regions, too. */

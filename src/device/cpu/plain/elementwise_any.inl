@@ -37,7 +37,7 @@ static tw_status NAME(add_n)(const twi_run *r)
     enum { BLOCK = 4096 };
     int64_t n = r->output_operands[0].elements, blocks = (n + BLOCK - 1) / BLOCK;
     REAL *sum = r->outputs[0];
-    TWI_PRAGMA(omp parallel for num_threads(r->threads) if (r->threads > 1 && blocks > 3))
+    TWI_PRAGMA(omp parallel for num_threads(twi_team_for(r, blocks, n)))
     for (int64_t k = 0; k < blocks; k++) {
         REAL block[BLOCK];
         int64_t start = k * BLOCK, count = n - start < BLOCK ? n - start : BLOCK;

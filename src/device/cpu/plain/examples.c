@@ -30,7 +30,7 @@ static void make(const twi_run *r, float *batch, int32_t *batch_labels)
     const int64_t step = *(const int64_t *)r->inputs[2];
     const size_t in = (size_t)(d->height * d->width * d->channels), scratch = scratch_of_thread(e);
     const size_t out = (size_t)(d->out_height * d->out_width * d->channels);
-#pragma omp parallel for if (r->threads > 1) num_threads(r->threads)
+#pragma omp parallel for num_threads(r->threads)
     for (int64_t i = 0; i < e->batch; i++) {
         int64_t k = twi_example_number(e, step, i), index = twi_example_index(e->count, e->seed, e->shuffle, k);
         twi_distortion drawn = twi_draw_distortion(d, e->seed, k, e->count, index);

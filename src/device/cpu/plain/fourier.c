@@ -186,7 +186,7 @@ static tw_status transform_all(const fourier *f, const twi_run *r, char *workspa
     const twi_operand *out = &r->output_operands[0];
     int64_t size = dim_of(f, out, 0) * dim_of(f, out, 1) * dim_of(f, out, 2), count = out->elements / size;
     int64_t shares = count < r->threads ? count : r->threads;
-#pragma omp parallel for num_threads((int)shares) if (shares > 1)
+#pragma omp parallel for num_threads((int)shares)
     for (int64_t s = 0; s < shares; s++)
         for (int64_t i = count * s / shares; i < count * (s + 1) / shares; i++)
             transform_block(f, r, i, (double _Complex *)(void *)(workspace + (size_t)s * bytes_of_thread(f)));

@@ -26,7 +26,7 @@ static tw_status run_contrast(const twi_run *r)
     if (!images->elements)
         return TW_OK;
     int64_t count = images->elements / (pixels * channels);
-#pragma omp parallel for if (r->threads > 1 && count > 1) num_threads(r->threads)
+#pragma omp parallel for num_threads(count > 1 ? r->threads : 1)
     for (int64_t image = 0; image < count; image++) {
         if (images->dtype == TW_FLOAT16)
             CONTRAST(uint16_t, tw_half_to_float, tw_float_to_half)

@@ -4,7 +4,7 @@ static __attribute__((unused)) tw_status NAME(matmul)(const twi_run *r)
 {
     enum { BLOCK = 64 };
     const product *d = r->state;
-    TWI_PRAGMA(omp parallel for num_threads(r->threads) if (r->threads > 1 && d->m * d->n * d->k > 100000))
+    TWI_PRAGMA(omp parallel for num_threads(twi_team_for(r, d->batches * d->m, d->m * d->n * d->k)))
     for (int64_t row = 0; row < d->batches * d->m; row++) {
         int64_t batch = row / d->m, i = row % d->m;
         const REAL *a = (const REAL *)r->inputs[0] + i * d->a_row, *b = r->inputs[1];

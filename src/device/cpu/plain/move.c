@@ -179,7 +179,7 @@ tw_status twi_move_elements(const twi_run *r, const twi_move *move, tw_dtype dty
     if (dtype == TW_STRING)
         return copy_pieces(&p, dtype, from, to, 0, p.count) ? TW_OK : twi_fail_memory(r->error, r->node);
     int64_t shares = elements < WORTH_A_TEAM || p.count < r->threads ? 1 : r->threads;
-#pragma omp parallel for num_threads((int)shares) if (shares > 1)
+#pragma omp parallel for num_threads((int)shares)
     for (int64_t i = 0; i < shares; i++)
         copy_pieces(&p, dtype, from, to, p.count * i / shares, p.count * (i + 1) / shares);
     return TW_OK;

@@ -9,11 +9,12 @@
 #include <string.h>
 #include <tgmath.h>
 
-enum { MOST_SLOTS = 3, MOST_NUMBERS = 6 };
+enum { MOST_SLOTS = 3, MOST_NUMBERS = 6, SPAN_ELEMENTS = 1024 };
 
 /* State: which inputs are what, and the attributes. */
 typedef struct layout {
     void (*update)(const twi_run *r);
+    int rule; /* its number */
     int slots[MOST_SLOTS], numbers[MOST_NUMBERS];
     int num_slots, num_numbers, gradient, indices; /* indices: -1 of a whole gradient */
     bool updates_slots, nesterov, multiplies;
@@ -47,30 +48,25 @@ typedef struct layout {
 
 static const struct rule {
     const char *name, *inputs;
-    void (*by_float)(const twi_run *r);
-    void (*by_double)(const twi_run *r);
-    void (*by_half)(const twi_run *r);
-    void (*by_bfloat16)(const twi_run *r);
 } rules[] = {
-#define RULE(name, inputs, f) {name, inputs, all_##f##_float, all_##f##_double, all_##f##_half, all_##f##_bfloat16},
+#define RULE(name, inputs, f) {name, inputs},
     RULES(RULE)
 #undef RULE
 };
 
-static const struct rule *find_rule(const char *op)
+static int find_rule(const char *op)
 {
-    const char *name = strstr(op, "Apply") + strlen("Apply");
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (strcmp(name, rules[i].name) == 0)
-            return &rules[i];
-    return NULL;
+    int i = 0;
+    while (strcmp(strstr(op, "Apply") + strlen("Apply"), rules[i].name) != 0)
+        i++;
+    return i;
 }
 
-static layout lay_out(const struct rule *rule, tw_dtype type, bool sparse)
+static layout lay_out(int rule, tw_dtype type, bool sparse)
 {
-    layout u = {.indices = -1};
+    layout u = {.rule = rule, .indices = -1};
     int input = 1;
-    for (const char *letter = rule->inputs; *letter; letter++, input++) {
+    for (const char *letter = rules[rule].inputs; *letter; letter++, input++) {
         if (*letter == 's')
             u.slots[u.num_slots++] = input;
         else if (*letter == 'n')
@@ -80,10 +76,10 @@ static layout lay_out(const struct rule *rule, tw_dtype type, bool sparse)
         if (*letter == 'g' && sparse)
             u.indices = ++input;
     }
-    u.update = type == TW_FLOAT64    ? rule->by_double
-               : type == TW_FLOAT16  ? rule->by_half
-               : type == TW_BFLOAT16 ? rule->by_bfloat16
-                                     : rule->by_float;
+    u.update = type == TW_FLOAT64    ? update_double
+               : type == TW_FLOAT16  ? update_half
+               : type == TW_BFLOAT16 ? update_bfloat16
+                                     : update_float;
     return u;
 }
 

@@ -165,35 +165,53 @@ static inline void NAME(step)(const layout *u, const REAL *n, STORED *v, STORED 
     v[at] = STORE(value);
 }
 
+/* `count` elements from v[at] on by gradients that lie side by side. Copies are what no store can change. */
+typedef void NAME(span)(layout u, const REAL *numbers, STORED *v, STORED *const slots[MOST_SLOTS], int64_t at,
+                        const STORED *g, int64_t count);
+
+#define SPAN(op, roles, f)                                                                                             \
+    static void NAME(span_##f)(layout u, const REAL *numbers, STORED *v, STORED *const slots[MOST_SLOTS], int64_t at,  \
+                               const STORED *g, int64_t count)                                                         \
+    {                                                                                                                  \
+        REAL n[MOST_NUMBERS];                                                                                          \
+        STORED *s[MOST_SLOTS];                                                                                         \
+        memcpy(n, numbers, sizeof n);                                                                                  \
+        memcpy(s, slots, sizeof s);                                                                                    \
+        TWI_VECTOR_LOOP                                                                                                \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            NAME(step)(&u, n, v, s, at + i, g[i], NAME(f));                                                            \
+    }
+RULES(SPAN)
+#undef SPAN
+
+/* In the order of the rules. */
+static NAME(span) *const NAME(spans)[] = {
+#define SPAN(op, roles, f) NAME(span_##f),
+    RULES(SPAN)
+#undef SPAN
+};
+
 /* Rows are updated one after the other, since one may be named twice; elements of a whole gradient by the team. */
-static inline __attribute__((always_inline)) void NAME(each)(const twi_run *r, NAME(element) f)
+static void NAME(update)(const twi_run *r)
 {
-    const layout u = *(const layout *)r->state;
+    const layout *u = r->state;
+    NAME(span) *update = NAME(spans)[u->rule];
     STORED *v = (STORED *)r->inputs[0], *s[MOST_SLOTS] = {NULL};
-    const STORED *g = r->inputs[u.gradient];
+    const STORED *g = r->inputs[u->gradient];
     REAL n[MOST_NUMBERS] = {0};
-    int64_t count = r->input_operands[u.gradient].elements;
-    for (int k = 0; k < u.num_slots; k++)
-        s[k] = (STORED *)r->inputs[u.slots[k]];
-    for (int k = 0; k < u.num_numbers; k++)
-        n[k] = r->input_operands[u.numbers[k]].dtype == TW_INT64 ? (REAL) * (const int64_t *)r->inputs[u.numbers[k]]
-                                                                 : LOAD(*(const STORED *)r->inputs[u.numbers[k]]);
-    if (u.indices < 0) {
+    int64_t count = r->input_operands[u->gradient].elements;
+    for (int k = 0; k < u->num_slots; k++)
+        s[k] = (STORED *)r->inputs[u->slots[k]];
+    for (int k = 0; k < u->num_numbers; k++)
+        n[k] = r->input_operands[u->numbers[k]].dtype == TW_INT64 ? (REAL) * (const int64_t *)r->inputs[u->numbers[k]]
+                                                                  : LOAD(*(const STORED *)r->inputs[u->numbers[k]]);
+    if (u->indices < 0) {
         TWI_PARALLEL_ELEMENTS_LOOP(r, count)
-        for (int64_t i = 0; i < count; i++)
-            NAME(step)(&u, n, v, s, i, g[i], f);
+        for (int64_t i = 0; i < count; i += SPAN_ELEMENTS)
+            update(*u, n, v, s, i, g + i, count - i < SPAN_ELEMENTS ? count - i : SPAN_ELEMENTS);
         return;
     }
-    int64_t rows = r->input_operands[u.indices].elements, row = rows ? count / rows : 0;
+    int64_t rows = r->input_operands[u->indices].elements, row = rows ? count / rows : 0;
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < row; k++)
-            NAME(step)(&u, n, v, s, twi_input_int(r, u.indices, i) * row + k, g[i * row + k], f);
+        update(*u, n, v, s, twi_input_int(r, u->indices, i) * row, g + i * row, row);
 }
-
-#define EACH(op, roles, f)                                                                                             \
-    static void NAME(all_##f)(const twi_run *r)                                                                        \
-    {                                                                                                                  \
-        NAME(each)(r, NAME(f));                                                                                        \
-    }
-RULES(EACH)
-#undef EACH

@@ -25,7 +25,7 @@ static tw_status fill_from(const twi_run *r, const distribution *d, const void *
     size_t size = tw_dtype_size(r->output_operands[0].dtype);
     int64_t groups = (n + d->per_group - 1) / d->per_group, chunks = (groups + CHUNK - 1) / CHUNK;
     char *out = r->outputs[0];
-#pragma omp parallel for if (r->threads > 1 && chunks > 4) num_threads(r->threads)
+#pragma omp parallel for num_threads(chunks > 4 ? r->threads : 1)
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         twi_philox here = start;
         twi_philox_skip(&here, (uint64_t)chunk * CHUNK * d->blocks_per_group);

@@ -130,7 +130,7 @@ static tw_status draw(const twi_run *r, bool gamma)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %s[%lld] is %g, expected 0 or more", r->node,
                             gamma ? "alpha" : "rate", (long long)i, tw_tensor_value(&parameters, i));
     twi_philox start = twi_random_take(r->state, (uint64_t)out->elements * TWI_RANDOM_BLOCKS);
-#pragma omp parallel for if (r->threads > 1 && out->elements > 64) num_threads(r->threads)
+#pragma omp parallel for num_threads(out->elements > 64 ? r->threads : 1)
     for (int64_t i = 0; i < out->elements; i++) {
         twi_philox own = start;
         drawing d = {.philox = &own};

@@ -5,6 +5,7 @@
  * rounded once; the team shares outputs, never a sum, so results do not depend on the number of threads. */
 #include "base/memory.h"
 #include "device/cpu/plain/chain.h"
+#include "device/cpu/plain/move.h"
 #include "device/cpu/plain/reduction.h"
 #include "device/cpu/plain/typed.h"
 
@@ -12,25 +13,35 @@
 
 #pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
 
+/* A reduction's items first to last - 1, done for a run. */
+typedef struct reduction_job {
+    const twi_run *r;
+    const twi_reduction *d;
+} reduction_job;
+
+#define REDUCTION_JOB                                                                                                  \
+    const reduction_job *j = job;                                                                                      \
+    const twi_reduction *d = j->d;                                                                                     \
+    const REAL *x = j->r->inputs[0];                                                                                   \
+    (void)thread
+
 /* Where the last axis is kept, COLUMNS neighbouring outputs are made together, so that rows are read as they lie. */
 #define COLUMNS 64
-#define REDUCE_COLUMNS(f, ACCUMULATOR, first, combine, finish)                                                         \
-    static void NAME(f##_columns)(const twi_run *r, const twi_reduction *d)                                                \
+#define REDUCE_COLUMNS(f, ACCUMULATOR, first_value, combine, finish)                                                   \
+    static void NAME(f##_columns)(const void *job, int64_t first, int64_t last, int thread)                            \
     {                                                                                                                  \
+        REDUCTION_JOB;                                                                                                 \
         int64_t width = d->kept_size[0], blocks = (width + COLUMNS - 1) / COLUMNS, count = d->inputs;                  \
-        int64_t jobs = d->outputs / width * blocks;                                                                    \
         (void)count;                                                                                                   \
-        TWI_PRAGMA(omp parallel for num_threads(r->threads)                                                            \
-                       if (r->threads > 1 && jobs > 1 && d->outputs * d->inputs > TWI_PARALLEL_ELEMENTS))              \
-        for (int64_t job = 0; job < jobs; job++) {                                                                     \
-            int64_t column = job % blocks * COLUMNS, o = job / blocks * width + column;                                \
+        for (int64_t block = first; block < last; block++) {                                                           \
+            int64_t column = block % blocks * COLUMNS, o = block / blocks * width + column;                            \
             int64_t n = width - column < COLUMNS ? width - column : COLUMNS;                                           \
-            const REAL *base = (const REAL *)r->inputs[0] + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);      \
+            const REAL *base = x + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);                    \
             ACCUMULATOR results[COLUMNS];                                                                              \
             for (int i = 0; i < COLUMNS; i++)                                                                          \
-                results[i] = first;                                                                                    \
+                results[i] = first_value;                                                                              \
             for (int64_t k = 0; k < d->inputs; k++) {                                                                  \
-                const REAL *row = base + twi_reduction_start(k, d->num_reduced, d->reduced_size, d->reduced_step);                \
+                const REAL *row = base + twi_reduction_start(k, d->num_reduced, d->reduced_size, d->reduced_step);     \
                 TWI_VECTOR_LOOP                                                                                        \
                 for (int64_t i = 0; i < n; i++) {                                                                      \
                     ACCUMULATOR a = results[i], b = row[i];                                                            \
@@ -39,7 +50,7 @@
             }                                                                                                          \
             for (int64_t i = 0; i < n; i++) {                                                                          \
                 ACCUMULATOR a = results[i];                                                                            \
-                ((REAL *)r->outputs[0])[o + i] = (REAL)(finish);                                                       \
+                ((REAL *)j->r->outputs[0])[o + i] = (REAL)(finish);                                                    \
             }                                                                                                          \
         }                                                                                                              \
     }
@@ -47,32 +58,23 @@
 /* out[o] = finish(fold of combine over x), from left to right; a run of neighbours goes through LANES partial results,
  * so that it can use vector instructions, and these are combined in order. */
 #define LANES 16
-#define REDUCE(f, ACCUMULATOR, first, combine, finish)                                                                 \
-    REDUCE_COLUMNS(f, ACCUMULATOR, first, combine, finish)                                                             \
-    static tw_status NAME(f)(const twi_run *r)                                                                         \
+#define REDUCE(f, ACCUMULATOR, first_value, combine, finish)                                                           \
+    REDUCE_COLUMNS(f, ACCUMULATOR, first_value, combine, finish)                                                       \
+    static void NAME(f##_outputs)(const void *job, int64_t first, int64_t last, int thread)                            \
     {                                                                                                                  \
-        twi_reduction now;                                                                                                 \
-        const twi_reduction *d = twi_reduction_of(r, &now);                                                                    \
-        if (!d)                                                                                                        \
-            return TW_INVALID_ARGUMENT;                                                                                \
-        if (d->run == 1 && d->outputs > 1 && d->kept_step[0] == 1) {                                                   \
-            NAME(f##_columns)(r, d);                                                                                   \
-            return TW_OK;                                                                                              \
-        }                                                                                                              \
-        const REAL *x = r->inputs[0];                                                                                  \
-        REAL *out = r->outputs[0];                                                                                     \
+        REDUCTION_JOB;                                                                                                 \
+        REAL *out = j->r->outputs[0];                                                                                  \
         int64_t runs = d->run ? d->inputs / d->run : 0, count = d->inputs;                                             \
+        int within = d->run > 1; /* axis 0 of the reduced ones is the run */                                           \
         (void)count;                                                                                                   \
-        TWI_PRAGMA(omp parallel for num_threads(r->threads)                                                            \
-                       if (r->threads > 1 && d->outputs > 1 && d->outputs * d->inputs > TWI_PARALLEL_ELEMENTS))        \
-        for (int64_t o = 0; o < d->outputs; o++) {                                                                     \
-            const REAL *base = x + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);                               \
+        for (int64_t o = first; o < last; o++) {                                                                       \
+            const REAL *base = x + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);                    \
             ACCUMULATOR lanes[LANES], a;                                                                               \
             for (int i = 0; i < LANES; i++)                                                                            \
-                lanes[i] = first;                                                                                      \
+                lanes[i] = first_value;                                                                                \
             for (int64_t k = 0; k < runs; k++) {                                                                       \
-                const REAL *at = base + twi_reduction_start(k, d->num_reduced - (d->run > 1), d->reduced_size + (d->run > 1),     \
-                                                 d->reduced_step + (d->run > 1));                                      \
+                const REAL *at = base + twi_reduction_start(k, d->num_reduced - within, d->reduced_size + within,      \
+                                                            d->reduced_step + within);                                 \
                 int64_t i = 0;                                                                                         \
                 for (; i + LANES <= d->run; i += LANES) {                                                              \
                     TWI_VECTOR_LOOP                                                                                    \
@@ -96,31 +98,56 @@
             a = lanes[0];                                                                                              \
             out[o] = (REAL)(finish);                                                                                   \
         }                                                                                                              \
-        return TW_OK;                                                                                                  \
+    }                                                                                                                  \
+    static tw_status NAME(f)(const twi_run *r)                                                                         \
+    {                                                                                                                  \
+        return reduce(r, NAME(f##_columns), NAME(f##_outputs));                                                        \
     }
 
 /* Along the one reduced axis: each place has what lies up to it, or before it. */
-#define RUNNING(f, first, combine)                                                                                     \
-    static tw_status NAME(f)(const twi_run *r)                                                                         \
+#define RUNNING(f, first_value, combine)                                                                               \
+    static void NAME(f##_outputs)(const void *job, int64_t first, int64_t last, int thread)                            \
     {                                                                                                                  \
-        twi_reduction now;                                                                                                 \
-        const twi_reduction *d = twi_reduction_of(r, &now);                                                                    \
-        if (!d)                                                                                                        \
-            return TW_INVALID_ARGUMENT;                                                                                \
-        bool exclusive = ((const twi_reduction *)r->state)->exclusive, reverse = ((const twi_reduction *)r->state)->reverse;   \
-        for (int64_t o = 0; o < d->outputs; o++) {                                                                     \
-            int64_t start = twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);                                      \
+        REDUCTION_JOB;                                                                                                 \
+        for (int64_t o = first; o < last; o++) {                                                                       \
+            int64_t start = twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);                           \
             int64_t step = d->num_reduced ? d->reduced_step[0] : 0;                                                    \
-            REAL a = first;                                                                                            \
+            REAL a = first_value;                                                                                      \
             for (int64_t k = 0; k < d->inputs; k++) {                                                                  \
-                int64_t at = start + (reverse ? d->inputs - 1 - k : k) * step;                                         \
-                REAL b = ((const REAL *)r->inputs[0])[at], before = a;                                                 \
+                int64_t at = start + (d->reverse ? d->inputs - 1 - k : k) * step;                                      \
+                REAL b = x[at], before = a;                                                                            \
                 a = combine;                                                                                           \
-                ((REAL *)r->outputs[0])[at] = exclusive ? before : a;                                                  \
+                ((REAL *)j->r->outputs[0])[at] = d->exclusive ? before : a;                                            \
             }                                                                                                          \
         }                                                                                                              \
-        return TW_OK;                                                                                                  \
+    }                                                                                                                  \
+    static tw_status NAME(f)(const twi_run *r)                                                                         \
+    {                                                                                                                  \
+        return reduce(r, NULL, NAME(f##_outputs));                                                                     \
     }
+
+/* The team shares outputs, or groups of columns. */
+static tw_status reduce(const twi_run *r, twi_share *columns, twi_share *outputs)
+{
+    twi_reduction now;
+    const twi_reduction *d = twi_reduction_of(r, &now);
+    if (!d)
+        return TW_INVALID_ARGUMENT;
+    reduction_job job = {r, d};
+    int64_t width = d->kept_size[0], items = d->outputs;
+    bool by_columns = columns && d->run == 1 && d->outputs > 1 && d->kept_step[0] == 1;
+    if (by_columns)
+        items = d->outputs / width * ((width + COLUMNS - 1) / COLUMNS);
+    twi_team_run(twi_team_for(r, items, d->outputs * d->inputs), by_columns ? columns : outputs, &job, items);
+    return TW_OK;
+}
+
+static tw_status find_extreme(const twi_run *r, twi_share *outputs)
+{
+    if (r->input_operands[0].elements == 0 && r->output_operands[0].elements > 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "the axis to search is empty");
+    return reduce(r, NULL, outputs);
+}
 
 /* The logarithm of e^a + e^b; of nothing and nothing, nothing. */
 static double logsumexp(double a, double b)
@@ -176,7 +203,7 @@ REDUCE(any, uint8_t, 0, a || b, a)
         double total = 0, sums[MOST];                                                                                  \
         for (int64_t first = 0; first < blocks; first += MOST) {                                                       \
             int64_t last = blocks - first < MOST ? blocks : first + MOST;                                              \
-            TWI_PRAGMA(omp parallel for num_threads(r->threads) if (r->threads > 1 && last - first > 3))               \
+            TWI_PRAGMA(omp parallel for num_threads(twi_team_for(r, last - first, n)))                                 \
             for (int64_t k = first; k < last; k++) {                                                                   \
                 double lanes[LANES] = {0};                                                                             \
                 int64_t end = n - k * BLOCK < BLOCK ? n : (k + 1) * BLOCK, i = k * BLOCK;                              \

@@ -141,7 +141,7 @@ static tw_status prepare_picked_sqrt(twi_prepare *p)
         REAL *to = r->outputs[0];                                                                                      \
         for (int64_t k = 0; k < out->elements; k++)                                                                    \
             to[k] = start;                                                                                             \
-        _Pragma("omp parallel for num_threads((int)shares) if (shares > 1)")                                           \
+        _Pragma("omp parallel for num_threads((int)shares)")                                           \
         for (int64_t s = 0; s < shares; s++)                                                                           \
             for (int64_t i = 0; i < n; i++) {                                                                          \
                 int64_t id = twi_input_int(r, 1, i);                                                                   \

@@ -7,6 +7,7 @@
 #include "device/cpu/copy.h"
 #include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/move.h"
+#include "device/cpu/plain/typed.h"
 #include "device/kernel.h"
 #include "device/resources.h"
 #include "tensor/variant.h"
@@ -14,15 +15,13 @@
 #include <math.h>
 #include <string.h>
 
-#define WORTH_A_TEAM 32768 /* elements */
-
 /* clang-format off */
 /* for (i = 0; i < n; i++), by the team when it pays; EACH_VECTOR where the body can use vector instructions. */
 #define EACH_ELEMENT                                                                                                   \
-    _Pragma("omp parallel for if (r->threads > 1 && n > WORTH_A_TEAM) num_threads(r->threads)")                        \
+    _Pragma("omp parallel for num_threads(twi_team_for(r, n, n))")                                                     \
     for (int64_t i = 0; i < n; i++)
 #define EACH_VECTOR                                                                                                    \
-    _Pragma("omp parallel for simd if (r->threads > 1 && n > WORTH_A_TEAM) num_threads(r->threads)")                   \
+    _Pragma("omp parallel for simd num_threads(twi_team_for(r, n, n))")                                                \
     for (int64_t i = 0; i < n; i++)
 /* clang-format on */
 

@@ -95,6 +95,11 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
     return status;
 }
 
+int twi_team_for(const twi_run *r, int64_t items, int64_t elements)
+{
+    return items > 1 && elements >= TWI_PARALLEL_ELEMENTS ? r->threads : 1;
+}
+
 tw_status twi_prepare_typed(twi_prepare *p)
 {
     p->workspace = twi_widened_bytes(p);

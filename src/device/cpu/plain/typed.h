@@ -13,6 +13,7 @@
 #ifndef TWI_CPU_TYPED_H
 #define TWI_CPU_TYPED_H
 
+#include "device/cpu/team.h" /* twi_team_run() */
 #include "device/kernel.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ static inline void twi_clear(void *to, size_t bytes)
 /* The team shares the iterations of the next loop, which must write to disjoint places: then results do not depend on
  * the number of threads. TWI_VECTOR_LOOP asks for vector instructions where iterations are independent. */
 #define TWI_PRAGMA(text) _Pragma(#text)
-#define TWI_PARALLEL_LOOP(r) TWI_PRAGMA(omp parallel for num_threads((r)->threads) if ((r)->threads > 1))
+#define TWI_PARALLEL_LOOP(r) TWI_PRAGMA(omp parallel for num_threads((r)->threads))
 #define TWI_VECTOR_LOOP TWI_PRAGMA(omp simd)
 
 /* Element-wise loops shorter than this stay on one thread. */
@@ -78,5 +79,8 @@ static inline void twi_clear(void *to, size_t bytes)
 #define TWI_PARALLEL_ELEMENTS_LOOP(r, count)                                                                           \
     TWI_PRAGMA(omp parallel for simd num_threads((r)->threads)                                                         \
                    if ((r)->threads > 1 && (count) >= TWI_PARALLEL_ELEMENTS))
+
+/* How many threads share `items` that are made of so many elements: one does where these are few. */
+int twi_team_for(const twi_run *r, int64_t items, int64_t elements);
 
 #endif

@@ -34,7 +34,7 @@ static tw_status unary_prepare(twi_prepare *p)
     return TW_OK;
 }
 
-static tw_status run_unary(const twi_run *r, twi_range *loop)
+static tw_status run_unary(const twi_run *r, twi_share *loop)
 {
     twi_function_job job = {.x = r->inputs[0], .out = r->outputs[0], .elements = r->output_operands[0].elements};
     twi_team_run(r->threads, loop, &job, count_chunks(job.elements));
@@ -49,7 +49,7 @@ static tw_status binary_prepare(twi_prepare *p)
     return twi_keep(p, &walk, sizeof walk);
 }
 
-static tw_status run_binary(const twi_run *r, twi_range *loop)
+static tw_status run_binary(const twi_run *r, twi_share *loop)
 {
     const twi_broadcast *walk = r->state;
     twi_function_job job = {.x = r->inputs[0], .y = r->inputs[1], .out = r->outputs[0], .walk = walk,

@@ -1,7 +1,6 @@
-/* loops.c - choosing the loops for this CPU, and running them in a team. */
+/* loops.c - choosing the loops for this CPU. */
 #include "device/cpu/vector/loops.h"
 
-#include <omp.h>
 #include <stddef.h>
 
 extern const twi_loops twi_loops_avx512, twi_loops_avx2, twi_loops_baseline;
@@ -29,19 +28,6 @@ const twi_loops *const *twi_loops_usable(void)
 const twi_loops *twi_loops_best(void)
 {
     return twi_loops_usable()[0];
-}
-
-void twi_team_run(int threads, twi_range *range, const void *job, int64_t count)
-{
-    if (threads < 2 || count < 2) {
-        range(job, 0, count, 0);
-        return;
-    }
-#pragma omp parallel num_threads(threads)
-    {
-        int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
-        range(job, count * thread / team, count * (thread + 1) / team, (int)thread);
-    }
 }
 
 void twi_sum_columns(int threads, twi_form form, const void *dy, int64_t rows, int64_t channels, float *sums,

@@ -1,5 +1,5 @@
 /* loops.h - the CPU's own inner loops, built once for each kind of vector unit, and the choice among them.
- * Lives here:  what a loop is told (jobs), how its scratch is laid out, the table of loops, dividing work in a team.
+ * Lives here:  what a loop is told (jobs), how its scratch is laid out, the table of loops.
  * Never here:  the loops (loops.inl, rows.h), ops (activation.c and its like).
  *
  * A loop is written with the compiler's vector types and built for AVX-512, AVX2 and the baseline; other CPUs have the
@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "device/cpu/plain/broadcast.h"
 #include "device/cpu/plain/reduction.h"
+#include "device/cpu/team.h" /* twi_share */
 #include "tensor/attr.h"
 #include "tensor/window.h"
 
@@ -257,29 +258,26 @@ typedef struct twi_depthwise_job {
 
 /* ---- the table --------------------------------------------------------------------------------------------- */
 
-/* Items first to last of a job; `thread` says whose scratch to use. */
-typedef void twi_range(const void *job, int64_t first, int64_t last, int thread);
-
 typedef struct twi_loops {
     const char *name; /* "avx512" */
-    twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
-    twi_range *functions[TWI_FUNCTIONS];    /* twi_function_job */
-    twi_range *uniform;                     /* twi_uniform_job; chunks */
-    twi_range *descend, *follow;            /* twi_update_job; chunks */
-    twi_range *sum_runs, *sum_columns;      /* twi_sum_job; items are outputs, and groups of columns */
-    twi_range *add_bias;                    /* twi_rows_job; items are rows */
-    twi_range *sum_rows, *sum_squares, *sum_moments; /* chunks of rows; see loops.inl */
-    twi_range *normalize_rows;              /* rows */
-    twi_range *sum_products;                /* chunks of rows */
-    twi_range *normalize_rows_gradient;     /* rows */
-    twi_range *softmax;                     /* twi_softmax_job; rows */
-    twi_range *depthwise;                   /* twi_depthwise_job; rows of the output */
-    twi_range *max_pool;                    /* twi_image_job; rows of the output */
-    twi_range *max_pool_gradient;           /* images */
-    twi_range *lrn;                         /* groups of TWI_LRN_PIXELS pixels; with a gradient, its gradient */
-    twi_range *pool_lrn;                    /* rows of the output */
-    twi_range *pool_lrn_gradient;           /* images */
-    twi_range *lrn_pool, *lrn_pool_gradient; /* images */
+    twi_share *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
+    twi_share *functions[TWI_FUNCTIONS];    /* twi_function_job */
+    twi_share *uniform;                     /* twi_uniform_job; chunks */
+    twi_share *descend, *follow;            /* twi_update_job; chunks */
+    twi_share *sum_runs, *sum_columns;      /* twi_sum_job; items are outputs, and groups of columns */
+    twi_share *add_bias;                    /* twi_rows_job; items are rows */
+    twi_share *sum_rows, *sum_squares, *sum_moments; /* chunks of rows; see loops.inl */
+    twi_share *normalize_rows;              /* rows */
+    twi_share *sum_products;                /* chunks of rows */
+    twi_share *normalize_rows_gradient;     /* rows */
+    twi_share *softmax;                     /* twi_softmax_job; rows */
+    twi_share *depthwise;                   /* twi_depthwise_job; rows of the output */
+    twi_share *max_pool;                    /* twi_image_job; rows of the output */
+    twi_share *max_pool_gradient;           /* images */
+    twi_share *lrn;                         /* groups of TWI_LRN_PIXELS pixels; with a gradient, its gradient */
+    twi_share *pool_lrn;                    /* rows of the output */
+    twi_share *pool_lrn_gradient;           /* images */
+    twi_share *lrn_pool, *lrn_pool_gradient; /* images */
 } twi_loops;
 
 const twi_loops *twi_loops_best(void);          /* for this CPU */
@@ -288,8 +286,5 @@ const twi_loops *const *twi_loops_usable(void); /* all that this CPU can run, en
 /* Sums of dy's columns, which are the gradient of a bias; sums is room for twi_row_chunks(rows) * channels floats. */
 void twi_sum_columns(int threads, twi_form form, const void *dy, int64_t rows, int64_t channels, float *sums,
                      twi_form out_form, void *out);
-
-/* Divides `count` items among the team in order. */
-void twi_team_run(int threads, twi_range *range, const void *job, int64_t count);
 
 #endif

@@ -73,7 +73,7 @@ static tw_status lrn_pool_run(const twi_run *r)
 }
 
 /* _MaxPoolLRNGrad (gradient, pooled, argmax), _LRNMaxPoolGrad (gradient, input, argmax) */
-static tw_status run_gradient(const twi_run *r, twi_range *range)
+static tw_status run_gradient(const twi_run *r, twi_share *range)
 {
     twi_image_job job = *(const twi_image_job *)r->state;
     job.gradient = r->inputs[0];
