@@ -1,6 +1,7 @@
 /* test_run_command.c - `tower run`, as a user runs it on graphs that TensorFlow wrote. */
 #include "program.h"
 
+#include "golden/functions.h"
 #include "golden/programs.h"
 
 #include <math.h>
@@ -467,6 +468,28 @@ static void programs_train_with_tensorflows_losses(void **state)
     }
 }
 
+static void signatures_of_tensorflow_2_train_as_they_do_there(void **state)
+{
+    (void)state;
+    enum { STEPS = sizeof golden_functions[0].losses / sizeof(float) };
+    static const char *const devices[] = {"--cpu-threads 1", "--virtual-gpus 2"};
+    assert_runs(0, "tar xzf %s/functions.tar.gz", GOLDEN_DIR);
+    for (size_t i = 0; i < 2 * (sizeof golden_functions / sizeof *golden_functions); i++) {
+        const char *name = golden_functions[i / 2].name;
+        assert_runs(0, "$T run functions --signature %s --feed x=0.75 --steps %d --format json %s", name, STEPS,
+                    devices[i % 2]);
+        for (int step = 0; step < STEPS; step++) {
+            char line[32];
+            snprintf(line, sizeof line, "{\"step\":%d,", step + 1);
+            assert_prints(line);
+            float loss = (float)number_behind(strstr(output, line), "loss");
+            float expected = golden_functions[i / 2].losses[step];
+            if (!(fabsf(loss - expected) <= 1e-5f * fabsf(expected)))
+                fail_msg("%s, step %d: expected %.9g, found %.9g", name, step + 1, expected, loss);
+        }
+    }
+}
+
 static void what_cannot_be_run_is_said(void **state)
 {
     (void)state;
@@ -521,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_graphs_own_summaries_are_written),
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),
         cmocka_unit_test(programs_train_with_tensorflows_losses),
+        cmocka_unit_test(signatures_of_tensorflow_2_train_as_they_do_there),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

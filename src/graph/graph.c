@@ -50,7 +50,6 @@ void tw_graph_destroy(tw_graph *graph)
     twi_free(graph);
 }
 
-enum { MOST_NAME_BYTES = 512 };
 
 /* No graph has failed as well: tw_graph_create() had no memory for one, which nobody had to look at. */
 static const tw_error no_graph = {TW_INVALID_ARGUMENT,
@@ -93,7 +92,7 @@ static void add_place(tw_error *error, const char *file, int line)
 /* The node called so, but for ":0" behind. */
 static const tw_node *node_named(const tw_graph *graph, const char *name, size_t length)
 {
-    char key[MOST_NAME_BYTES];
+    char key[TWI_NAME_BYTES];
     if (length >= sizeof key)
         return NULL;
     memcpy(key, name, length);
@@ -193,13 +192,18 @@ void tw_graph_set_seed(tw_graph *graph, int64_t seed)
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
+static tw_status fail_long_name(tw_graph *graph, const char *name)
+{
+    return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the name '%.60s...' is longer than %d characters", name,
+                          TWI_NAME_BYTES - 1);
+}
+
 /* Writes `base`, or base_NUMBER, into name[size], and the same in lower case into key[size]. */
 static tw_status write_name(tw_graph *graph, const char *base, int number, char *name, char *key, size_t size)
 {
     int length = number ? snprintf(name, size, "%s_%d", base, number) : snprintf(name, size, "%s", base);
     if (length >= (int)size)
-        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the name '%.60s...' is longer than %zu characters", name,
-                              size - 1);
+        return fail_long_name(graph, name);
     for (int i = 0; i <= length; i++)
         key[i] = (char)tolower((unsigned char)name[i]);
     return TW_OK;
@@ -209,7 +213,7 @@ static tw_status write_name(tw_graph *graph, const char *base, int number, char 
  * asked for again: all below are taken. */
 const char *twi_graph_unique_name(tw_graph *graph, const char *base)
 {
-    char name[MOST_NAME_BYTES], key[MOST_NAME_BYTES];
+    char name[TWI_NAME_BYTES], key[TWI_NAME_BYTES];
     if (write_name(graph, base, 0, name, key, sizeof name) != TW_OK)
         return NULL;
     int *next = twi_map_get(&graph->used_names, key);
@@ -386,7 +390,7 @@ static tw_status add_attr(tw_graph *graph, tw_node *node, const twi_attr *attr)
 static tw_status add_colocation(tw_graph *graph, tw_node *node, const tw_node *with)
 {
     const twi_attr *theirs = twi_attr_find(&with->attrs, "_class");
-    char text[600];
+    char text[TWI_NAME_BYTES + 8];
     snprintf(text, sizeof text, "loc:@%s", with->name);
     tw_string own = {text, strlen(text)};
     twi_attr attr = theirs ? *theirs : tw_attr_strings("_class", &own, 1);
@@ -517,8 +521,12 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
 {
     if (graph->error.status != TW_OK)
         return NULL;
-    if (!valid_name(name) || strlen(name) >= MOST_NAME_BYTES) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%.60s' is not a valid node name", name);
+    if (!valid_name(name)) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%.200s' is not a valid node name", name);
+        return NULL;
+    }
+    if (strlen(name) >= TWI_NAME_BYTES) {
+        fail_long_name(graph, name);
         return NULL;
     }
     if (twi_map_get(&graph->by_name, name)) {

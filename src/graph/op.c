@@ -228,7 +228,7 @@ static void read_default(reader *r, twi_attr_spec *spec)
 {
     spec->has_default = true;
     skip_spaces(r);
-    if (*r->at == '[') {
+    if (*r->at == '[' && spec->kind != TW_ATTR_SHAPE) {
         read_default_list(r, spec);
         return;
     }

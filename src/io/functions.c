@@ -1,6 +1,7 @@
 /* functions.c - TensorFlow 2's control flow as TensorFlow 1's: a call becomes the function's own nodes under the call's
  * name; If, Case and While, whose branches and bodies are functions, become Switch and Merge, and frames, as TensorFlow
  * lowers them itself. What a data set calls is kept beside (functions.h). So nothing behind the import has a library.
+ * Batch normalization that keeps averages becomes one without and their arithmetic.
  *
  * A call's node keeps its name and its outputs: an IdentityN of what takes its place. In a function, an input is an
  * argument's name or NODE:OUTPUT:NUMBER, where OUTPUT is the name that the op's signature has for it. */
@@ -49,6 +50,7 @@ typedef struct place {
     const Twi__FunctionDef *function; /* NULL: the graph itself */
     char **arguments;                 /* [input_arg] what the function is given; */
     const bool *unchanging;           /* [input_arg] in a loop, whether it stays; NULL: not a loop's */
+    bool waits;                       /* it is a call's that comes after other nodes: so does what uses resources */
     twi_map nodes;                    /* of the function, by name */
 } place;
 
@@ -235,12 +237,22 @@ static int64_t length_of(const Twi__NodeDef *node, const twi_argument *argument)
     return argument->list_attr ? (int64_t)count_types(node, argument->list_attr) : 1;
 }
 
+/* The function that a node of its own name calls, as TensorFlow 1's Defun has it; NULL: none. */
+static const Twi__FunctionDef *function_as_op(twi_functions *f, const Twi__NodeDef *node)
+{
+    return twi_op_find(node->op) ? NULL : twi_map_get(&f->by_name, node->op);
+}
+
 /* The number of the node's output that the signature calls `name` and numbers from `index`. */
 static int64_t output_number(twi_functions *f, const Twi__NodeDef *node, const char *name, int64_t index)
 {
     const twi_op *op = twi_op_find(node->op);
+    const Twi__FunctionDef *function = function_as_op(f, node);
     twi_signature signature;
     int64_t first = 0;
+    for (size_t i = 0; function && i < function->signature->n_output_arg; i++)
+        if (strcmp(function->signature->output_arg[i]->name, name) == 0)
+            return (int64_t)i;
     if (!op || !twi_signature_parse(f->arena, op, &signature))
         return index; /* a call's outputs have one name */
     for (int i = 0; i < signature.num_outputs && strcmp(signature.outputs[i].name, name) != 0; i++)
@@ -252,8 +264,6 @@ static int64_t output_number(twi_functions *f, const Twi__NodeDef *node, const c
 static char *resolve(twi_functions *f, const place *p, const char *input)
 {
     bool control = input[0] == '^';
-    char name[512], output[128] = "";
-    long long index = 0;
     if (!p->function)
         return (char *)input;
     if (control)
@@ -261,11 +271,19 @@ static char *resolve(twi_functions *f, const place *p, const char *input)
     int argument = argument_number(p, input);
     if (argument >= 0)
         return p->arguments[argument];
-    if (sscanf(input, "%511[^:]:%127[^:]:%lld", name, output, &index) < 1)
-        return (char *)input;
-    const Twi__NodeDef *node = twi_map_get(&p->nodes, name);
-    int64_t number = node && output[0] ? output_number(f, node, output, index) : index;
-    return number ? PRINT("%s%s:%lld", p->prefix, name, (long long)number) : PRINT("%s%s", p->prefix, name);
+    char *name = twi_arena_strdup(f->arena, input), *output = name ? strchr(name, ':') : NULL;
+    char *index = output ? strchr(output + 1, ':') : NULL;
+    if (!name)
+        return NULL;
+    if (output)
+        *output++ = 0;
+    if (index)
+        *index++ = 0;
+    const Twi__NodeDef *node = output ? twi_map_get(&p->nodes, name) : NULL;
+    long long number = index ? atoll(index) : 0;
+    if (node)
+        number = output_number(f, node, output, number);
+    return number ? PRINT("%s%s:%lld", p->prefix, name, number) : PRINT("%s%s", p->prefix, name);
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
@@ -381,16 +399,39 @@ typedef struct lowering {
     const char *name, *device;
     char **inputs; /* [node->n_input] */
     size_t num_data;
+    const char *pivot; /* of the place that the node is in */
 } lowering;
+
+/* What the nodes of the function come after: all that the call itself does, in the place that it is in. */
+static tw_status open_called(lowering *l, const Twi__FunctionDef *function, size_t num_arguments, call *c)
+{
+    twi_functions *f = l->f;
+    const char *pivot = l->pivot, *prefix = PRINT("%s/", l->name);
+    const char *const *controls = (const char *const *)l->inputs + l->num_data;
+    size_t count = l->node->n_input - l->num_data;
+    tw_status status = TW_OK;
+    if (count == 1 && (!pivot || strcmp(pivot, controls[0]) == 0)) {
+        pivot = controls[0];
+    } else if (count) {
+        const char **all = twi_arena_alloc(f->arena, sizeof *all * (count + 1)), *begin = PRINT("%s/begin", l->name);
+        if (!all || !begin || !(pivot = PRINT("^%s", begin)))
+            return fail_memory(f);
+        memcpy(all, controls, sizeof *all * count);
+        all[count] = l->pivot;
+        status = add(f, "NoOp", begin, l->device, all, count + 1, NULL, 0);
+    }
+    if (status == TW_OK)
+        status = open_call(f, function, prefix, l->device, pivot, num_arguments, c);
+    c->place.waits = count > 0;
+    return status;
+}
 
 /* The function takes the inputs from `first` on. */
 static tw_status call_function(lowering *l, const Twi__FunctionDef *function, size_t first)
 {
     twi_functions *f = l->f;
     call c;
-    tw_status status =
-        open_call(f, function, PRINT("%s/", l->name), l->device,
-                  l->num_data < l->node->n_input ? l->inputs[l->num_data] : NULL, l->num_data - first, &c);
+    tw_status status = open_called(l, function, l->num_data - first, &c);
     for (size_t i = first; i < l->num_data && status == TW_OK; i++)
         c.place.arguments[i - first] = l->inputs[i];
     if (status == TW_OK)
@@ -806,6 +847,23 @@ static tw_status add_given(twi_functions *f, const char *name, const call *c)
                       : fail_memory(f);
 }
 
+/* A node whose op is the function itself. */
+static tw_status lower_function(lowering *l)
+{
+    twi_functions *f = l->f;
+    const Twi__FunctionDef *function = function_as_op(f, l->node);
+    call c;
+    tw_status status = open_called(l, function, l->num_data, &c);
+    for (size_t i = 0; i < l->num_data && status == TW_OK; i++)
+        c.place.arguments[i] = l->inputs[i];
+    if (status == TW_OK)
+        status = inline_function(f, &c.place, c.results, c.controls);
+    for (size_t i = 0; i < c.num_results && status == TW_OK; i++)
+        if (function->signature->output_arg[i]->type == PROTO_RESOURCE && !note_passed(f, l->name, i, c.results[i]))
+            status = fail_memory(f);
+    return status == TW_OK ? add_given(f, l->name, &c) : status;
+}
+
 /* A data set's function runs on the host, where no node asks for more. */
 static tw_status keep_function(twi_functions *f, const Twi__NodeDef *node, const Twi__FunctionDef *function,
                                const char *name, const char *attr, char **inputs)
@@ -1001,12 +1059,105 @@ done:
     return status;
 }
 
+/* ---- batch normalization that keeps averages --------------------------------------------------------------------- */
+
+/* TensorFlow 2's gives moving averages of mean and variance, in which the batch has this part. */
+static float part_of_batch(const Twi__NodeDef *node)
+{
+    const Twi__AttrValue *part = find_attr(node, "exponential_avg_factor"), *training = find_attr(node, "is_training");
+    return part && part->value_case == TWI__ATTR_VALUE__VALUE_F && !(training && !training->b) ? part->f : 1;
+}
+
+static tw_status add_float(twi_functions *f, const char *name, const char *device, float value)
+{
+    Twi__TensorShapeProto *shape = twi_shape_to_proto(f->arena, TW_SCALAR);
+    Twi__TensorProto *tensor = twi_arena_alloc(f->arena, sizeof *tensor);
+    float *values = twi_arena_copy(f->arena, &value, sizeof value);
+    attr_value attrs[] = {type_value("dtype", TW_FLOAT32), {.name = "value"}};
+    if (!shape || !tensor || !values)
+        return fail_memory(f);
+    twi__tensor_proto__init(tensor);
+    tensor->dtype = TW_FLOAT32;
+    tensor->tensor_shape = shape;
+    tensor->n_float_val = 1;
+    tensor->float_val = values;
+    twi__attr_value__init(&attrs[1].value);
+    attrs[1].value.value_case = TWI__ATTR_VALUE__VALUE_TENSOR;
+    attrs[1].value.tensor = tensor;
+    return add(f, "Const", name, device, NULL, 0, attrs, 2);
+}
+
+/* The node NAME/batch gives what the batch alone has, and its output i goes into the average that input i + 2 is. */
+static tw_status add_average(lowering *l, int i, const char *name)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    attr_value type = type_value("T", TW_FLOAT32);
+    const char *before[] = {l->inputs[i + 2], PRINT("%s/rest", l->name)};
+    const char *batch[] = {PRINT("%s/batch:%d", l->name, i), PRINT("%s/part", l->name)};
+    const char *parts[] = {PRINT("%s/before", name), PRINT("%s/batch", name)};
+    if (!before[1] || !batch[0] || !batch[1])
+        return fail_memory(f);
+    TWI_TRY(add(f, "Mul", parts[0], l->device, before, 2, &type, 1));
+    TWI_TRY(add(f, "Mul", parts[1], l->device, batch, 2, &type, 1));
+    TWI_TRY(add(f, "AddV2", name, l->device, parts, 2, &type, 1));
+done:
+    return status;
+}
+
+static tw_status lower_batch_norm(lowering *l)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    twi_signature signature;
+    if (!twi_signature_parse(f->arena, twi_op_find(l->node->op), &signature))
+        return fail_memory(f);
+    size_t count = (size_t)signature.num_outputs;
+    const char *batch = PRINT("%s/batch", l->name), *outputs[6] = {batch};
+    Twi__NodeDef *copy = twi_arena_copy(f->arena, l->node, sizeof *copy);
+    Twi__AttrValue__ListValue types = TWI__ATTR_VALUE__LIST_VALUE__INIT;
+    types.type = twi_arena_alloc(f->arena, sizeof *types.type * count);
+    if (!batch || !copy || !types.type || !(copy->attr = twi_arena_alloc(f->arena, sizeof *copy->attr * copy->n_attr)))
+        return fail_memory(f);
+    copy->name = (char *)batch;
+    copy->device = (char *)l->device;
+    copy->input = l->inputs;
+    copy->n_attr = 0;
+    for (size_t i = 0; i < l->node->n_attr; i++)
+        if (strcmp(l->node->attr[i]->key, "exponential_avg_factor") != 0)
+            copy->attr[copy->n_attr++] = l->node->attr[i];
+    if (l->num_data != 5 || !twi_push(&f->nodes, copy))
+        return l->num_data != 5 ? twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s) has %zu inputs, expected 5",
+                                           l->name, l->node->op, l->num_data)
+                                : fail_memory(f);
+    TWI_TRY(add_float(f, PRINT("%s/part", l->name), l->device, part_of_batch(l->node)));
+    TWI_TRY(add_float(f, PRINT("%s/rest", l->name), l->device, 1 - part_of_batch(l->node)));
+    TWI_TRY(add_average(l, 1, outputs[1] = PRINT("%s/mean", l->name)));
+    TWI_TRY(add_average(l, 2, outputs[2] = PRINT("%s/variance", l->name)));
+    for (size_t i = 3; i < count; i++)
+        if (!(outputs[i] = PRINT("%s/batch:%zu", l->name, i)))
+            return fail_memory(f);
+    types.n_type = count;
+    for (size_t i = 0; i < count; i++)
+        types.type[i] = i == 0 && find_attr(l->node, "T") ? find_attr(l->node, "T")->type : TW_FLOAT32;
+    attr_value gives = list_value(f, "T", &types);
+    status = gives.value.list ? add(f, "IdentityN", l->name, l->device, outputs, count, &gives, 1) : fail_memory(f);
+done:
+    return status;
+}
+
+static bool keeps_averages(const Twi__NodeDef *node)
+{
+    return part_of_batch(node) != 1;
+}
+
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     const char *functions[2]; /* attributes that name them */
     tw_status (*lower)(lowering *l);
+    bool (*applies)(const Twi__NodeDef *node); /* NULL: always */
 } lowered[] = {
     {"PartitionedCall", {"f", NULL}, lower_call},
     {"StatefulPartitionedCall", {"f", NULL}, lower_call},
@@ -1019,21 +1170,26 @@ static const struct {
     {"ParseExampleDataset", {NULL}, lower_parse},
     {"ParseExampleDatasetV2", {NULL}, lower_parse},
     {"ExperimentalParseExampleDataset", {NULL}, lower_parse},
+    {"FusedBatchNorm", {NULL}, lower_batch_norm, keeps_averages},
+    {"FusedBatchNormV2", {NULL}, lower_batch_norm, keeps_averages},
+    {"FusedBatchNormV3", {NULL}, lower_batch_norm, keeps_averages},
+    {NULL, {NULL}, lower_function}, /* the last: of a name that the library has */
 };
 
 /* Which row is for the node; -1: it stays as it is. One whose functions are not there is missed by name when it is run.
  */
 static int row_of(twi_functions *f, const Twi__NodeDef *node)
 {
-    for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++) {
-        bool there = strcmp(lowered[i].name, node->op) == 0;
+    size_t last = sizeof lowered / sizeof *lowered - 1;
+    for (size_t i = 0; i < last; i++) {
+        bool there = strcmp(lowered[i].name, node->op) == 0 && (!lowered[i].applies || lowered[i].applies(node));
         for (int k = 0; k < 2 && there && lowered[i].functions[k]; k++)
             there = count_functions(f, node, lowered[i].functions[k]) > 0;
         const Twi__AttrValue *type = there ? find_attr(node, "Tcond") : NULL;
         if (there && (!type || type->type == TW_BOOL))
             return (int)i;
     }
-    return -1;
+    return function_as_op(f, node) ? (int)last : -1;
 }
 
 const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, const Twi__NodeDef *node)
@@ -1041,7 +1197,7 @@ const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, co
     const char *missing = NULL;
     bool lacks_memory = false; /* then the op is missed by its own name */
     for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++)
-        for (int k = 0; k < 2 && strcmp(lowered[i].name, node->op) == 0 && lowered[i].functions[k] && !missing; k++) {
+        for (int k = 0; k < 2 && lowered[i].functions[k] && strcmp(lowered[i].name, node->op) == 0 && !missing; k++) {
             const Twi__AttrValue *value = find_attr(node, lowered[i].functions[k]);
             bool is_one = value && value->value_case == TWI__ATTR_VALUE__VALUE_FUNC;
             if (is_one && !(functions && function_named_in(functions, &value->func)))
@@ -1050,15 +1206,16 @@ const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, co
     return missing;
 }
 
-/* Whether the node takes nothing that says where it is: in a function only. */
+/* Whether the node takes nothing that says where it is, or uses what may be changed before: in a function only. */
 static bool needs_pivot(const place *p, const Twi__NodeDef *node)
 {
-    bool needs = p->pivot != NULL;
-    for (size_t i = 0; i < count_data(node) && needs; i++) {
+    bool is_lost = true, uses = false;
+    for (size_t i = 0; i < count_data(node) && p->pivot; i++) {
         int argument = argument_number(p, node->input[i]);
-        needs = argument >= 0 && p->unchanging && p->unchanging[argument];
+        is_lost = is_lost && argument >= 0 && p->unchanging && p->unchanging[argument];
+        uses = uses || (argument >= 0 && p->function->signature->input_arg[argument]->type == PROTO_RESOURCE);
     }
-    return needs;
+    return p->pivot && (is_lost || (uses && p->waits));
 }
 
 static tw_status add_copy(twi_functions *f, const place *p, const Twi__NodeDef *node, const char *name,
@@ -1102,7 +1259,7 @@ static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *
         return add_copy(f, p, node, name, device, inputs, node->n_input + pivot);
     Twi__NodeDef with_pivot = *node;
     with_pivot.n_input += pivot;
-    lowering l = {f, &with_pivot, name, device, inputs, count_data(node)};
+    lowering l = {f, &with_pivot, name, device, inputs, count_data(node), p->pivot};
     tw_status status = lowered[row].lower(&l);
     return status;
 }

@@ -484,9 +484,9 @@ static tw_status read_attr(importer *m, const Twi__AttrValue *value, tw_attr_kin
  * are by default, or has one of these values, or is a hint that changes no result. */
 static bool says_nothing(const twi_attr *attr)
 {
-    static const char *const hints[] = {"grad_a", "grad_b", "grad_x", "grad_y"}; /* of MatMul: an input is a gradient */
+    /* Of MatMul: an input is a gradient. Of Equal and NotEqual: what shapes that do not fit give, which is refused. */
+    static const char *const hints[] = {"grad_a", "grad_b", "grad_x", "grad_y", "incompatible_shape_error"};
     static const twi_attr usual[] = {
-        {.name = "incompatible_shape_error", .kind = TW_ATTR_BOOL, .b = true}, /* Equal, NotEqual */
         {.name = "exponential_avg_factor", .kind = TW_ATTR_FLOAT, .f = 1},     /* FusedBatchNorm */
         {.name = "shape_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},        /* ConcatOffset */
         {.name = "Tk", .kind = TW_ATTR_TYPE, .type = TW_INT32},                /* TopKV2 */

@@ -19,7 +19,7 @@ static tw_status join_shape(twi_inference *c)
     return status;
 }
 
-/* What the planner found out: the shapes of the variables that are restored. */
+/* What the planner found out: the shapes of the variables that are restored. What is for none has that in the file. */
 static tw_status restored_shape(twi_inference *c)
 {
     const twi_attr *shapes = twi_attr_find(c->attrs, "shapes");
@@ -65,6 +65,7 @@ static tw_status matrix_shape(twi_inference *c)
 
 #define RESTORE "prefix:string, tensor_names:string, shape_and_slices:string", "tensors:dtypes"
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
+#define PLANNED STATE | TWI_REWRITTEN | TWI_RESTORE | TWI_MAKES_SHAPE
 
 const twi_op twi_saver_ops[] = {
     {"SaveV2", "prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes", "", "dtypes:types",
@@ -77,8 +78,8 @@ const twi_op twi_saver_ops[] = {
     {"Restore", "file_pattern:string, tensor_name:string", "tensor:dt", "dt:type; preferred_shard:int=-1",
      twi_shape_unknown, twi_not_differentiable, STATE | TWI_RESTORE, .planned_as = "_Restore"},
     {"_Restore", "prefix:string, tensor_names:string", "tensors:dtypes", "dtypes:types; shapes:shapes", restored_shape,
-     NULL, STATE | TWI_REWRITTEN | TWI_RESTORE},
-    {"_RestoreV2", RESTORE, "dtypes:types; shapes:shapes", restored_shape, NULL, STATE | TWI_REWRITTEN | TWI_RESTORE},
+     NULL, PLANNED},
+    {"_RestoreV2", RESTORE, "dtypes:types; shapes:shapes", restored_shape, NULL, PLANNED},
     {"MergeV2Checkpoints", "checkpoint_prefixes:string, destination_prefix:string", "", "delete_old_dirs:bool=true",
      twi_shape_unknown, twi_not_differentiable, STATE},
     {"GenerateVocabRemapping", "new_vocab_file:string, old_vocab_file:string", "remapping:int64, num_present:int32",

@@ -82,6 +82,8 @@ const twi_op twi_state_ops[] = {
      TWI_STATEFUL | TWI_READ, "r"},
     {"VarIsInitializedOp", "resource:resource", "is_initialized:bool", "", twi_shape_scalar, twi_not_differentiable,
      TWI_STATEFUL, "h"},
+    {"DisableCopyOnRead", "resource:resource", "", "", twi_shape_unknown, NULL, TWI_STATEFUL, "h",
+     .planned_as = "NoOp"},
     {"VariableShape", "input:resource", "output:out_type", "out_type:{int32,int64}=int32", variable_shape_shape,
      twi_not_differentiable, TWI_METADATA, "h"},
     {"AssignVariableOp", "resource:resource, value:dtype", "", "dtype:type; validate_shape:bool=false", update_shape,

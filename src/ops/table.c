@@ -40,7 +40,7 @@ static tw_status export_shape(twi_inference *c)
     return values_of(c, c->outputs[0], value_shape(c), &c->outputs[1]);
 }
 
-/* The two keys that TensorFlow marks free places with, which nobody may use, are not needed here. */
+/* The two keys that TensorFlow marks free places with matter only where those are imported. */
 static tw_status dense_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SCALAR;

@@ -160,7 +160,8 @@ static bool is_made_again(const making *m, const tw_node *node)
                                                   twi_output_is_reference((tw_output){(tw_node *)node, 0}));
     if (c->fed[node->id] || twi_copy_is_done(c, node))
         return false;
-    bool makes = gives_handle && (!node->num_inputs || node->op->makes == TWI_MAKES_RECIPE);
+    bool is_kept = node->op->makes == TWI_MAKES_RECIPE || node->op->makes == TWI_MAKES_TABLE;
+    bool makes = gives_handle && (!node->num_inputs || is_kept);
     return twi_op_is(node->op, TWI_CONSTANT) || c->views[node->id] || makes ||
            (gives_handle && twi_op_is(node->op, TWI_PASSES | TWI_SWITCH | TWI_MERGE | TWI_ENTER)) ||
            reads_unwritten(m, node);

@@ -148,6 +148,13 @@ static int list_before_read(const twi_copying *c, const tw_node *node, bool writ
     return count;
 }
 
+/* What a branch takes a handle through, where that waits for something: the handle itself is known before. */
+static twi_node *awaited_switch(const twi_copying *c, tw_output handle)
+{
+    twi_node *through = twi_op_is(handle.node->op, TWI_SWITCH) ? c->nodes[handle.node->id] : NULL;
+    return through && tw_output_dtype(handle) == TW_RESOURCE && through->num_controls ? through : NULL;
+}
+
 /* The node's data and control inputs in the region. A reference becomes the variable's handle for who writes it, and
  * for others a read, which happens when the node itself does: after all that the node comes after. */
 static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **result, int *count)
@@ -183,6 +190,8 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
                                                      num_controls, before), passes ? &looked : &value);
         if (passes && status == TW_OK) /* a variable without a value is missed here */
             controls[num_controls + num_writers++] = twi_out(looked.node, -1);
+        else if (!comes_early && awaited_switch(c, source))
+            controls[num_controls + num_writers++] = twi_out(awaited_switch(c, source), -1);
         if (status != TW_OK)
             return status;
         inputs[i] = value;

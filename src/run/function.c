@@ -83,8 +83,8 @@ static tw_status find_arguments(function *f, tw_graph *graph, tw_error *error)
 {
     tw_status status = TW_OK;
     for (int i = 0; i < MOST_ARGUMENTS && status == TW_OK; i++) {
-        char name[700];
-        snprintf(name, sizeof name, "%.600s/arg/%d", f->name, i);
+        char name[TWI_NAME_BYTES];
+        snprintf(name, sizeof name, "%s/arg/%d", f->name, i);
         tw_node *node = tw_graph_find(graph, name);
         if (!node)
             continue;

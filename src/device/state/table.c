@@ -16,6 +16,7 @@ struct twi_table {
     bool changes;
     pthread_mutex_t lock; /* guards all below */
     bool filled;          /* something was put in, perhaps nothing */
+    char *marks;          /* [2] keys that are none, if there are such */
     char *keys, *values;  /* [room], [room, width] */
     int64_t count, room;
     int64_t *slots;   /* [capacity] number of a pair, from 1; 0: free */
@@ -155,6 +156,8 @@ static void destroy(void *object)
         return;
     drop(t->key, t->keys, 0, t->room);
     drop(t->value, t->values, 0, t->room * t->width);
+    drop(t->key, t->marks, 0, t->marks ? 2 : 0);
+    twi_free(t->marks);
     twi_free(t->keys);
     twi_free(t->values);
     twi_free(t->slots);
@@ -279,6 +282,23 @@ void twi_table_remove(twi_table *t, const void *keys, int64_t count)
         index_all(t);
     }
     pthread_mutex_unlock(&t->lock);
+}
+
+bool twi_table_mark(twi_table *t, const void *empty, const void *deleted)
+{
+    pthread_mutex_lock(&t->lock);
+    if (!t->marks)
+        t->marks = twi_alloc_array(2, tw_dtype_size(t->key));
+    bool fits = t->marks && copy(t->key, element(t->key, t->marks, 0), empty) &&
+                copy(t->key, element(t->key, t->marks, 1), deleted);
+    pthread_mutex_unlock(&t->lock);
+    return fits;
+}
+
+void twi_table_remove_marks(twi_table *t)
+{
+    if (t->marks)
+        twi_table_remove(t, t->marks, 2);
 }
 
 void twi_table_clear(twi_table *t)

@@ -25,6 +25,9 @@ tw_status twi_table_put(twi_table *table, const void *keys, const void *values, 
 tw_status twi_table_find(twi_table *table, const void *keys, int64_t count, const void *otherwise, void *values,
                          tw_error *error);
 void twi_table_remove(twi_table *table, const void *keys, int64_t count);
+/* Keys by which tables of TensorFlow's mark free places when they are saved whole. False: memory has run out. */
+bool twi_table_mark(twi_table *table, const void *empty, const void *deleted);
+void twi_table_remove_marks(twi_table *table);
 void twi_table_clear(twi_table *table);
 int64_t twi_table_size(twi_table *table);
 /* The first `count` pairs, in the order in which keys came. False: memory has run out. */

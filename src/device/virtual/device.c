@@ -138,11 +138,21 @@ static tw_status virtual_copy_from(twi_device *d, void *to, twi_device *source, 
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-static tw_status check_operand(twi_device *d, const char *verb, const twi_operand *operand, const void *memory,
-                               tw_error *error)
+/* A kernel that gives the handle itself, as IdentityN does, leaves the memory behind it alone. */
+static bool is_handed_on(const twi_run *run, const twi_resource *resource)
+{
+    bool handed_on = false;
+    for (int i = 0; i < run->num_outputs && !handed_on; i++)
+        handed_on = run->output_operands[i].resource == resource;
+    return handed_on;
+}
+
+static tw_status check_operand(twi_device *d, const char *verb, const twi_run *run, const twi_operand *operand,
+                               const void *memory)
 {
     const twi_resource *resource = operand->resource;
-    if (resource && resource->memory && resource->device != d)
+    tw_error *error = run->error;
+    if (resource && resource->memory && resource->device != d && !is_handed_on(run, resource))
         return twi_fail(error, TW_INTERNAL, "%s cannot %s memory of %s ('%s')", twi_device_local_name(d), verb,
                         resource->device ? twi_device_local_name(resource->device) : "the host", resource->name);
     return operand->dtype == TW_RESOURCE ? TW_OK : check(d, verb, memory, operand->bytes, error);
@@ -154,10 +164,10 @@ static tw_status virtual_launch(twi_device *d, const twi_kernel *kernel, const t
     int i = 0;
     const char *operand = "input";
     for (; i < run->num_inputs; i++)
-        TWI_TRY(check_operand(d, "read", &run->input_operands[i], run->inputs[i], run->error));
+        TWI_TRY(check_operand(d, "read", run, &run->input_operands[i], run->inputs[i]));
     operand = "output";
     for (i = 0; i < run->num_outputs; i++)
-        TWI_TRY(check_operand(d, "write", &run->output_operands[i], run->outputs[i], run->error));
+        TWI_TRY(check_operand(d, "write", run, &run->output_operands[i], run->outputs[i]));
     operand = "workspace";
     i = 0;
     if (run->workspace)

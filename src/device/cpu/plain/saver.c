@@ -84,7 +84,7 @@ static tw_status check_shape(const twi_run *r, int output, const tw_tensor *tens
 {
     const twi_operand *want = &r->output_operands[output];
     char theirs[128], ours[128];
-    if (tw_shape_equal(tw_tensor_shape(tensor), want->shape))
+    if (want->elements < 0 || tw_shape_equal(tw_tensor_shape(tensor), want->shape))
         return TW_OK;
     return twi_fail(r->error, TW_INVALID_ARGUMENT,
                     "%s: Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
@@ -104,6 +104,7 @@ static tw_status run_restore(const twi_run *r)
     for (int i = 0; i < r->num_outputs && status == TW_OK; i++) {
         const twi_operand *want = &r->output_operands[i];
         tw_tensor *tensor = NULL;
+        void *to = r->outputs[i];
         status = check_entry(r, checkpoint, i);
         if (status == TW_OK)
             status = tw_checkpoint_read_part(checkpoint, string_at(r->inputs[NAMES], i),
@@ -111,7 +112,9 @@ static tw_status run_restore(const twi_run *r)
                                              r->error);
         if (status == TW_OK)
             status = check_shape(r, i, tensor);
-        if (status == TW_OK && !twi_copy_elements(want->elements, want->dtype, tw_tensor_data(tensor), r->outputs[i]))
+        if (status == TW_OK && want->elements < 0) /* for no variable, so it has the shape that it has in the file */
+            status = twi_make_output(r, i, tw_tensor_shape(tensor), &to);
+        if (status == TW_OK && !twi_copy_elements(tw_tensor_elements(tensor), want->dtype, tw_tensor_data(tensor), to))
             status = twi_fail_memory(r->error, "restoring a checkpoint");
         tw_tensor_release(tensor);
     }

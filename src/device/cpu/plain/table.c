@@ -25,6 +25,12 @@ static tw_status prepare_table(twi_prepare *p)
                           strncmp(p->op, "Mutable", strlen("Mutable")) == 0, p->error);
 }
 
+static tw_status run_dense_table(const twi_run *r)
+{
+    bool fits = twi_table_mark(twi_table_of(r->output_operands[0].resource), r->inputs[0], r->inputs[1]);
+    return fits ? TW_OK : twi_fail_memory(r->error, r->node);
+}
+
 static tw_status expect_type(const twi_prepare *p, const char *what, tw_dtype has, tw_dtype wants)
 {
     return has == wants ? TW_OK
@@ -86,7 +92,9 @@ static tw_status run_import(const twi_run *r)
 {
     if (twi_table_changes(r->state))
         twi_table_clear(r->state);
-    return run_put(r);
+    tw_status status = run_put(r);
+    twi_table_remove_marks(r->state);
+    return status;
 }
 
 static tw_status run_remove(const twi_run *r)
@@ -248,7 +256,7 @@ static tw_status run_text_file(const twi_run *r)
 
 const twi_kernel twi_cpu_table_kernels[] = {
     {"HashTableV2", "plain", 0, prepare_table},
-    {"MutableDenseHashTableV2", "plain", 0, prepare_table},
+    {"MutableDenseHashTableV2", "plain", 0, prepare_table, run_dense_table},
     {"MutableHashTableV2", "plain", 0, prepare_table},
     {"MutableHashTableOfTensorsV2", "plain", 0, prepare_table},
     {"InitializeTableV2", "plain", 0, prepare_pairs, run_put},

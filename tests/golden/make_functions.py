@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Writes functions.tar.gz and functions.h: a SavedModel as TensorFlow 2 exports it, whose signatures are training steps
+made of tf.function, and what each gives in its first steps.
+
+The values of its variables are restored by the model's own nodes. tests/test_run_command.c runs each signature by
+`tower run`.
+"""
+import io
+import os
+import tarfile
+import tempfile
+
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import function
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STEPS = 5
+draw = np.random.RandomState(3)
+model = tf.Module()
+signatures = {}
+
+
+def signature(f):
+    """Registers a function of one float as a signature that gives its loss."""
+    def step(x):
+        return {"loss": f(x)}
+    signatures[f.__name__] = tf.function(step, input_signature=[tf.TensorSpec([], name="x")]).get_concrete_function()
+
+
+def variable(*shape, value=None):
+    """A variable that the model saves."""
+    made = tf.Variable(draw.randn(*shape).astype(np.float32) if value is None else value)
+    setattr(model, "variable_%d" % len(model.variables), made)
+    return made
+
+
+filters, scale, mean, variance = variable(2, 2, 2, 3), variable(3), variable(3), variable(value=[1.0, 2.0, 0.5])
+
+
+@signature
+def normalized(x):
+    """Batch normalization that keeps averages of mean and variance, as Keras has it; == that may be given any shapes."""
+    with tf.GradientTape() as tape:
+        images = tf.reshape(tf.sin(tf.range(96.0)), [3, 4, 4, 2]) * x
+        y = tf.nn.conv2d(images, filters, 1, "SAME")
+        y, new_mean, new_variance, _, _, _ = tf.raw_ops.FusedBatchNormV3(
+            x=y, scale=scale, offset=[0.1, 0.2, 0.3], mean=mean, variance=variance, epsilon=0.001,
+            exponential_avg_factor=0.1, is_training=True)
+        loss = tf.reduce_mean(tf.nn.relu(y) ** 3)
+    for v, gradient in zip([filters, scale], tape.gradient(loss, [filters, scale])):
+        v.assign_sub(0.1 * gradient)
+    mean.assign(new_mean)
+    variance.assign(new_variance)
+    return loss + tf.reduce_sum(mean) + tf.reduce_sum(tf.where(variance == new_variance, variance, -1.0))
+
+
+product, count = variable(value=1.0), variable(value=0)
+
+
+@signature
+def decided(x):
+    """Two conditions that change the same variable, one after the other."""
+    def kept():
+        return product.read_value()
+
+    def changed():
+        now = product * x
+        product.assign(now)
+        return now
+    first = tf.cond(count == 2, kept, changed)
+    count.assign_add(1)
+    return first + 10.0 * tf.cond(count == 3, kept, changed) + 100.0 * product
+
+
+state = variable(value=[1.0, 2.0])
+
+
+@tf.function
+def twice():
+    return state * 2.0
+
+
+@tf.function
+def added(x):
+    state.assign_add(x)
+    return tf.gather(state, 0)
+
+
+@tf.function
+def one_round(i, total):
+    return i + 1, total + tf.gather(state, 1) * tf.constant(0.5) + tf.cast(i, tf.float32)
+
+
+@signature
+def called(x):
+    """Functions that read and write a variable in the order of their calls, also in a loop."""
+    before = twice()
+    state.assign_add([x, x])
+    after = twice()
+    given = added([x, 2 * x])
+    state.assign(state * 0.5)
+    _, total = tf.while_loop(lambda i, total: i < 3, one_round, [0, 0.0])
+    return before[0] + 10.0 * after[1] + 100.0 * given + added([1.0, x]) + total
+
+
+@function.Defun(tf.float32, tf.float32)
+def quotient(a, b):
+    whole = tf.floor(a / b)
+    return whole, a - whole * b + tf.constant(0.25)
+
+
+matrix = variable(3, 3)
+
+
+@signature
+def named(x):
+    """A function that is called by an op of its name, in a loop whose body has a constant of its own; names of more than
+    512 letters."""
+    def round(i, total):
+        whole, rest = (tf.ensure_shape(y, []) for y in quotient(total + x, 0.75))
+        with tf.name_scope("a_scope_with_a_long_name/" * 22):
+            return i + 1, tf.cond(whole > 3.0, lambda: rest * total, lambda: total + rest + tf.linalg.trace(matrix))
+    _, total = tf.while_loop(lambda i, total: i < 4, round, [0, x])
+    matrix.assign(matrix * 0.9)
+    return total
+
+
+model.table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, -1.0, empty_key=-1, deleted_key=-2)
+
+
+@signature
+def looked_up(x):
+    """A table whose handle is made of constants; its values have the shape that they have if nothing is said."""
+    known = model.table.lookup([1, 2])
+    model.table.insert(tf.cast(tf.where([True, x > 0.0])[:, 0] + 1, tf.int64), tf.stack([x, 2.0 * x]) + tf.reduce_sum(known))
+    return known[0] + 10.0 * known[1] + tf.cast(model.table.size(), tf.float32)
+
+
+def main():
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(model, folder + "/functions", signatures=signatures)
+        with tarfile.open(os.path.join(HERE, "functions.tar.gz"), "w:gz", compresslevel=9) as archive:
+            for name in ["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"]:
+                with open(os.path.join(folder, "functions", name), "rb") as file:
+                    data = file.read()
+                about = tarfile.TarInfo("functions/" + name)
+                about.size = len(data)
+                archive.addfile(about, io.BytesIO(data))
+        for name in signatures:
+            step = tf.saved_model.load(folder + "/functions").signatures[name]
+            losses = [step(x=tf.constant(0.75))["loss"].numpy() for _ in range(STEPS)]
+            rows.append('    {"%s", {%s}},' % (name, ", ".join("%.9g" % x for x in losses)))
+    with open(os.path.join(HERE, "functions.h"), "w") as file:
+        file.write("/* functions.h - written by make_functions.py with TensorFlow %s: what the signatures of functions.tar.gz give. */\n"
+                   "static const struct {\n    const char *name;\n    float losses[%d];\n} golden_functions[] = {\n%s\n};\n"
+                   % (tf.__version__, STEPS, "\n".join(rows)))
+
+
+main()
