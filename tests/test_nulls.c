@@ -218,6 +218,13 @@ static tw_explanation *some_tw_explanation_p(void)
     return explanation;
 }
 
+static tw_op_info *some_tw_op_info_p(void)
+{
+    tw_op_info *info = NULL;
+    tw_op_describe("MatMul", &info, NULL);
+    return info;
+}
+
 static tw_moves *some_tw_moves_p(void)
 {
     tw_moves *moves = NULL;
@@ -343,6 +350,7 @@ SOME(tw_scope_, tw_scope__p, {0})
 SOME(const tw_device_options, tw_device_options_p, {.cpu_threads = 1, .no_gpus = true})
 SOME(tw_device_info, tw_device_info_p, {0})
 SOME(const tw_session_options, tw_session_options_p, {0})
+SOME(const tw_import_options, tw_import_options_p, {0})
 SOME(const tw_dataset_options, tw_dataset_options_p, {0})
 SOME(const tw_conv2d_options, tw_conv2d_options_p, {0})
 SOME(const tw_pool_options, tw_pool_options_p, {.window = {1}})
@@ -410,6 +418,7 @@ static const char **some_char_pp(void)
 #define some_void_pp() pointers
 #define some_tw_devices_pp() pointers
 #define some_tw_session_pp() pointers
+#define some_tw_op_info_pp() pointers
 #define some_tw_dataset_pp() pointers
 #define some_tw_pipeline_pp() pointers
 #define some_tw_checkpoint_pp() pointers

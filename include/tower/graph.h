@@ -39,6 +39,11 @@ TW_API void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes);
  * not call it: with tower.h each call that builds says where it stands (located.h). For bindings of other languages. */
 TW_API tw_graph *tw_graph_at(tw_graph *graph, const char *file, int line);
 
+/* Takes back what was built since the graph had `num_nodes` nodes, and the error that has latched: nodes, variables,
+ * what joined collections, names. For programs that go on after an error, such as a shell. It is for what no session
+ * was asked to run or to prepare, and what no open scope was given. */
+TW_API void tw_graph_take_back(tw_graph *graph, int num_nodes);
+
 /* Random ops made after this call derive their seeds from it as tf.set_random_seed does (op seeds count the nodes). */
 TW_API void tw_graph_set_seed(tw_graph *graph, int64_t seed);
 
@@ -119,8 +124,14 @@ TW_API int tw_node_num_outputs(const tw_node *node);
 TW_API int tw_node_num_control_inputs(const tw_node *node);
 TW_API tw_node *tw_node_control_input(const tw_node *node, int i); /* NULL: there is none */
 TW_API const tw_attr *tw_node_attr(const tw_node *node, const char *name); /* borrowed; NULL if absent */
+TW_API int tw_node_num_attrs(const tw_node *node); /* those of its op, defaults filled in, then marks ("_class") */
+TW_API const tw_attr *tw_node_attr_at(const tw_node *node, int i); /* borrowed; NULL: there is none */
 TW_API tw_dtype tw_output_dtype(tw_output output);
 TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known while building */
+
+/* What is known of an output's shape and what `shape` says are both so from here on, for what is built on it:
+ * dimensions become known and are never forgotten. TW_INVALID_ARGUMENT: the two cannot both be so. */
+TW_API tw_status tw_output_refine(tw_output output, tw_shape shape, tw_error *error);
 
 /* What a node is, whatever its op is called: graphs of other times have other names for the same. */
 TW_API bool tw_node_is_constant(const tw_node *node);    /* its attribute "value" is what it gives */

@@ -159,6 +159,9 @@ TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *si
 TW_API tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *outputs, int num_outputs, void **bytes,
                                       size_t *size, tw_error *error);
 
+/* One node as a serialized NodeDef message. *bytes is yours: tw_free(). */
+TW_API tw_status tw_node_export(const tw_node *node, void **bytes, size_t *size, tw_error *error);
+
 /* Adds the nodes of a serialized GraphDef, by whomever it was written, in an order in which inputs come first. They are
  * named "PREFIX/name" (prefix NULL or "": as in the file) and take their devices from the file; open scopes do not count.
  * Queues and readers of before version 26 (FIFOQueue, ReaderRead) become those of today (FIFOQueueV2, ReaderReadV2).
@@ -175,6 +178,35 @@ TW_API tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *ou
  * much memory: constants whose last value is repeated may take 64 MiB more than the file says. TW_INVALID_ARGUMENT:
  * everything else. */
 TW_API tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error);
+
+/* An input of the file that is led to something that the graph has. */
+typedef struct tw_import_input {
+    const char *name; /* of the node that the file's nodes name, whether the file has it or not */
+    int index;        /* of its output; -1: who is to wait for the node waits for that of `output` instead */
+    tw_output output; /* what they take instead, of the graph */
+    bool used;        /* is set: somebody does */
+} tw_import_input;
+
+/* Zero values are sensible. */
+typedef struct tw_import_options {
+    size_t size;               /* TW_SIZED(tw_import_options) sets it: see language.h */
+    const char *prefix;        /* as of tw_graph_import() */
+    const char *device;        /* of nodes that the file asks nothing for; NULL: none */
+    tw_import_input *inputs;   /* [num_inputs] */
+    int num_inputs;
+    tw_node *const *after;     /* [num_after] what those of the file's nodes wait for that take nothing of the file */
+    int num_after;
+    bool rename;               /* a node whose name is taken becomes NAME_1, NAME_2, ...; otherwise that is an error */
+    bool known_only;           /* a node that cannot be built is an error: TW_NOT_FOUND, TW_UNIMPLEMENTED */
+    const char *const *names;  /* [num_names] of nodes of the file: nodes[i] is set to what has become of it, or NULL */
+    tw_node **nodes;
+    int num_names;
+} tw_import_options;
+
+/* tw_graph_import() with options (NULL: all zero): a graph becomes a part of another, or a node is added that somebody
+ * has described in TensorFlow's own words. A node's "loc:@NAME" may name what `inputs` have. */
+TW_API tw_status tw_graph_import_with(tw_graph *graph, const void *bytes, size_t size, const tw_import_options *options,
+                                      tw_error *error);
 
 /* The same for a serialized MetaGraphDef, as tf.train.export_meta_graph and Saver write it (model.ckpt-1000.meta): also
  * its collections of nodes, which variables are trainable, and the queue runners. */
@@ -219,7 +251,8 @@ typedef struct tw_graph_about {
 typedef struct tw_load_options {
     size_t size;        /* TW_SIZED(tw_load_options) sets it: see language.h */
     const char *prefix; /* as of tw_graph_import() */
-    const char *tags;   /* of several graphs in a SavedModel, that with these: "a,b"; NULL: "serve", or any */
+    const char *tags;   /* of several graphs in a SavedModel, that with just these, "a,b", or the first that has others
+                           too; NULL: "serve", or any */
 } tw_load_options;
 
 /* Adds the graph of a file, whatever it is called: a GraphDef, a MetaGraphDef, a SavedModel, each in binary or in text, or

@@ -20,6 +20,7 @@
 #define TW_AT_(graph) tw_graph_at(graph, __FILE__, __LINE__)
 #define TW_OPTIMIZER_AT_(optimizer) tw_optimizer_at(optimizer, __FILE__, __LINE__)
 
+#define tw_graph_take_back(graph, ...) (tw_graph_take_back)(TW_AT_(graph), __VA_ARGS__)
 #define tw_graph_set_seed(graph, ...) (tw_graph_set_seed)(TW_AT_(graph), __VA_ARGS__)
 #define tw_add_node(graph, ...) (tw_add_node)(TW_AT_(graph), __VA_ARGS__)
 #define tw_name(graph, ...) (tw_name)(TW_AT_(graph), __VA_ARGS__)

@@ -6,6 +6,7 @@
  *     tensor.h    types, shapes, tensors
  *     graph.h     graphs, scopes, variables, gradients
  *     ops.h nn.h  the ops
+ *     op.h        what ops there are, and what each takes and gives
  *     device.h    devices
  *     session.h   running a graph
  *     explain.h   where nodes run and why, what holds which memory
@@ -29,6 +30,7 @@
 #include <tower/located.h>
 #include <tower/models.h>
 #include <tower/nn.h>
+#include <tower/op.h>
 #include <tower/ops.h>
 #include <tower/queue.h>
 #include <tower/session.h>

@@ -56,6 +56,13 @@ bool twi_map_put(twi_map *map, const char *key, void *value)
     return true;
 }
 
+/* The key stays in its slot, so that what stands behind it is found. */
+void twi_map_forget(twi_map *map, const char *key)
+{
+    if (map->count)
+        find_slot(map->slots, map->capacity, key, twi_hash_text(key))->value = NULL;
+}
+
 void twi_map_free(twi_map *map)
 {
     twi_free(map->slots);

@@ -13,6 +13,7 @@ typedef struct twi_map {
 
 void *twi_map_get(const twi_map *map, const char *key);        /* NULL if absent */
 bool twi_map_put(twi_map *map, const char *key, void *value);  /* replaces; false when out of memory */
+void twi_map_forget(twi_map *map, const char *key);              /* it is absent from now on; asks for no memory */
 void twi_map_free(twi_map *map);
 
 uint64_t twi_hash_text(const char *text);

@@ -541,6 +541,52 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
     return add_without_scopes(graph, op, kept, where, inputs, num_inputs, attrs, num_attrs);
 }
 
+/* ---- taking back --------------------------------------------------------------------------------------------- */
+
+static void forget_node(tw_graph *graph, tw_node *node)
+{
+    char key[MOST_NAME_BYTES];
+    size_t length = strlen(node->name);
+    for (size_t i = 0; i <= length && i < sizeof key; i++)
+        key[i] = (char)tolower((unsigned char)node->name[i]);
+    twi_map_forget(&graph->by_name, node->name);
+    twi_map_forget(&graph->used_names, key);
+    twi_attrs_release(&node->attrs);
+}
+
+void twi_graph_cut(tw_graph *graph, int count)
+{
+    int kept = 0;
+    for (int i = 0; i < graph->variables.count; i++) {
+        tw_variable *variable = graph->variables.items[i];
+        if (variable->handle.node->id < count)
+            graph->variables.items[kept++] = variable;
+        else
+            twi_map_forget(&graph->variables_by_name, variable->name);
+    }
+    graph->variables.count = kept;
+    for (int i = 0; i < graph->collections.count; i++) {
+        twi_collection *collection = graph->collections.items[i];
+        kept = 0;
+        for (int k = 0; k < collection->members.count; k++)
+            if (collection->members.items[k].node->id < count)
+                collection->members.items[kept++] = collection->members.items[k];
+        collection->members.count = kept;
+    }
+    while (graph->nodes.count > count)
+        forget_node(graph, graph->nodes.items[--graph->nodes.count]);
+    twi_branches_destroy(graph->conditions); /* whoever asks again finds out again */
+    graph->conditions = NULL;
+}
+
+void tw_graph_take_back(tw_graph *graph, int num_nodes)
+{
+    TWI_NEED_OR(graph, );
+    if (num_nodes >= 0 && num_nodes <= graph->nodes.count)
+        twi_graph_cut(graph, num_nodes);
+    graph->error = (tw_error){0};
+}
+
 /* ---- shapes and constants ---------------------------------------------------------------------------------- */
 
 /* Each node that passes values on knows which constants they are, so nobody walks along a chain of them. */
@@ -737,6 +783,18 @@ const tw_attr *tw_node_attr(const tw_node *node, const char *name)
     return twi_attr_find(&node->attrs, name);
 }
 
+int tw_node_num_attrs(const tw_node *node)
+{
+    TWI_NEED_OR(node, 0);
+    return node->attrs.count;
+}
+
+const tw_attr *tw_node_attr_at(const tw_node *node, int i)
+{
+    TWI_NEED_OR(node, NULL);
+    return i >= 0 && i < node->attrs.count ? &node->attrs.items[i] : NULL;
+}
+
 tw_dtype tw_output_dtype(tw_output output)
 {
     if (!output.node || output.index < 0 || output.index >= output.node->num_outputs)
@@ -749,6 +807,21 @@ tw_shape tw_output_shape(tw_output output)
     if (!output.node || output.index < 0 || output.index >= output.node->num_outputs)
         return TW_UNKNOWN_SHAPE;
     return output.node->output_shapes[output.index];
+}
+
+tw_status tw_output_refine(tw_output output, tw_shape shape, tw_error *error)
+{
+    TWI_NEED(output.node, "output", error);
+    if (output.index < 0 || output.index >= output.node->num_outputs)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' has no output %d", output.node->name, output.index);
+    tw_status status = shape.rank > TW_MAX_RANK
+                           ? twi_fail(error, TW_INVALID_ARGUMENT, "a shape has %d dimensions, the most are %d",
+                                      shape.rank, TW_MAX_RANK)
+                           : twi_merge_shapes(output.node->output_shapes[output.index], shape,
+                                              &output.node->output_shapes[output.index], error);
+    if (status != TW_OK)
+        twi_prefix(error, "'%s:%d'", output.node->name, output.index);
+    return status;
 }
 
 tw_node *tw_graph_find(const tw_graph *graph, const char *name)

@@ -118,6 +118,10 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error);
 tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name, const char *device,
                             const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
+/* Takes back the nodes from number `count` on, with their variables and their places in collections. Asks for no
+ * memory. */
+void twi_graph_cut(tw_graph *graph, int count);
+
 /* Gives a node a bool attribute that says something about it and changes nothing it does, such as "_reduction" (of nodes
  * that bring towers' gradients together). Its copies in plans have it too. */
 tw_status twi_mark_node(tw_node *node, const char *mark);

@@ -134,7 +134,7 @@ static Twi__NodeDef__AttrEntry *make_shapes_entry(twi_arena *arena, const tw_nod
     return shapes ? make_entry(arena, &attr) : NULL;
 }
 
-static bool fill_attrs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
+static bool fill_attrs(twi_arena *arena, const tw_node *node, bool with_shapes, Twi__NodeDef *def)
 {
     def->attr = twi_arena_alloc(arena, sizeof *def->attr * (size_t)(node->attrs.count + 1));
     if (!def->attr)
@@ -145,7 +145,7 @@ static bool fill_attrs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
         if (!(def->attr[def->n_attr++] = make_entry(arena, &node->attrs.items[i])))
             return false;
     }
-    return node->num_outputs == 0 || (def->attr[def->n_attr++] = make_shapes_entry(arena, node));
+    return !with_shapes || node->num_outputs == 0 || (def->attr[def->n_attr++] = make_shapes_entry(arena, node));
 }
 
 /* What brings examples from outside of the graph. */
@@ -208,7 +208,7 @@ static Twi__NodeDef *make_unknown(twi_arena *arena, const tw_node *node)
     return twi__node_def__unpack(&allocator, def.size, (const uint8_t *)def.data);
 }
 
-static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
+static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node, bool with_shapes)
 {
     if (twi_op_is(node->op, TWI_UNKNOWN))
         return make_unknown(arena, node);
@@ -219,7 +219,7 @@ static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
     def->name = (char *)node->name;
     def->op = (char *)(node->op->written_as ? node->op->written_as : node->op->name);
     def->device = (char *)node->device;
-    return fill_inputs(arena, node, def) && fill_attrs(arena, node, def) ? def : NULL;
+    return fill_inputs(arena, node, def) && fill_attrs(arena, node, with_shapes, def) ? def : NULL;
 }
 
 /* Output k of a node that brings examples from outside. */
@@ -249,7 +249,7 @@ static bool add_node(twi_arena *arena, const tw_node *node, Twi__GraphDef *def)
 {
     bool brings = is_written_by_outputs(node);
     for (int k = 0; k < (brings ? node->num_outputs : 1); k++)
-        if (!(def->node[def->n_node++] = brings ? make_placeholder(arena, node, k) : make_node(arena, node)))
+        if (!(def->node[def->n_node++] = brings ? make_placeholder(arena, node, k) : make_node(arena, node, true)))
             return false;
     return true;
 }
@@ -344,4 +344,27 @@ tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *outputs, 
     for (int i = 0; i < num_outputs; i++)
         TWI_NEED(outputs[i].node, "output", error);
     return export(graph, outputs, num_outputs, bytes, size, error);
+}
+
+tw_status tw_node_export(const tw_node *node, void **bytes, size_t *size, tw_error *error)
+{
+    TWI_NEED(node, "node", error);
+    TWI_NEED(bytes, "bytes", error);
+    TWI_NEED(size, "size", error);
+    twi_arena arena = {0};
+    const Twi__NodeDef *def = make_node(&arena, node, false);
+    size_t needed = def ? twi__node_def__get_packed_size(def) : 0;
+    tw_status status = TW_OK;
+    if (def && needed > INT_MAX)
+        status = twi_fail(error, TW_INVALID_ARGUMENT, "'%s' takes %zu bytes, but a NodeDef holds at most %d",
+                          node->name, needed, INT_MAX);
+    void *packed = def && status == TW_OK ? twi_resize(NULL, needed + 1) : NULL;
+    if (packed) {
+        *size = twi__node_def__pack(def, packed);
+        *bytes = packed;
+    } else if (status == TW_OK) {
+        status = twi_fail_memory(error, "exporting a node");
+    }
+    twi_arena_free(&arena);
+    return status;
 }

@@ -135,6 +135,15 @@ static bool has_tags(const Twi__MetaGraphDef *def, const char *wanted)
     return has_tag(def, at, size);
 }
 
+/* Whether it has those and no others. */
+static bool has_just_tags(const Twi__MetaGraphDef *def, const char *wanted)
+{
+    size_t count = 1;
+    for (const char *at = wanted ? wanted : ""; *at; at++)
+        count += *at == ',';
+    return has_tags(def, wanted) && def->meta_info_def->n_tags == count;
+}
+
 /* Adds the graph's tags to a list of them. */
 static void list_tags(const Twi__MetaGraphDef *def, twi_text *list)
 {
@@ -144,11 +153,12 @@ static void list_tags(const Twi__MetaGraphDef *def, twi_text *list)
     twi_text_printf(list, "'");
 }
 
-/* Which of the graphs: that with the tag. *chosen stays below 0 if there is none. */
+/* Which of the graphs: that with just the tags, or else the first with more. *chosen stays below 0 if there is none. */
 static tw_status choose_graph(const loader *l, const Twi__SavedModel *model, int *chosen)
 {
     tw_status status = TW_OK;
     twi_text found = {0};
+    bool just = false;
     *chosen = -1;
     for (size_t i = 0; i < model->n_meta_graphs && status == TW_OK; i++) {
         twi_proto proto;
@@ -158,7 +168,8 @@ static tw_status choose_graph(const loader *l, const Twi__SavedModel *model, int
         if (!def)
             status = proto.out_of_memory ? fail_memory(l)
                                          : twi_fail(l->error, TW_INVALID_ARGUMENT, "graph %zu is none", i);
-        if (def && *chosen < 0 && has_tags(def, l->tags))
+        bool is_better = def && !just && (just = has_just_tags(def, l->tags));
+        if (is_better || (def && *chosen < 0 && has_tags(def, l->tags)))
             *chosen = (int)i;
         if (def)
             list_tags(def, &found);

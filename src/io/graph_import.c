@@ -4,11 +4,14 @@
  * takes something from such a node, becomes an _Unknown node: it has its name, remembers what the file says of it, and
  * fails when a run needs it. So what nobody needs may be anything.
  *
- * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is
- * thrown away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error.
- */
+ * What the file's nodes take of the graph that they are added to, instead of something of the file, are items too,
+ * which stand behind those of the file and are there already (`given`).
+ *
+ * The message may be hostile. It is sorted (files may have any order) and built into the user's graph; after an error
+ * what was built is taken back, and the graph is as it was. */
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/status.h"
 #include "device/name.h"
 #include "graph/frames.h"
@@ -47,7 +50,9 @@ typedef struct item {
     const char *why;  /* it cannot be built; NULL: it can */
     twi_attr *attrs;
     int num_attrs;
-    tw_node *made; /* in the graph that is being built */
+    tw_node *made; /* in the graph */
+    bool given;    /* it was there before; `def` is NULL */
+    tw_import_input *input; /* which leads to it; NULL: it is only waited for */
     int frame;     /* loop that it is in; 0: none */
     int next;      /* the next one there; -1: it is the last */
     bool idle;     /* whoever took it has let go of it (let_go_of) */
@@ -56,14 +61,20 @@ typedef struct item {
 typedef struct importer {
     twi_arena arena;
     const Twi__GraphDef *def;
+    const tw_import_options *options;
     const char *prefix; /* "imported/" or "" */
-    int count;
+    const char *device; /* canonical, of nodes that ask for none */
+    tw_graph *graph;
+    int count;                      /* with what is given */
+    int num_read;                   /* of the file */
     item *items;                    /* in the order of the file */
     int *order;                     /* inputs first */
     twi_map places;                 /* name in the file -> item */
+    twi_map inputs;                 /* "node:1", "^node" -> item that is given instead */
+    twi_map outside;                /* "node" -> the same, for who is to be beside it */
+    twi_map new_names;              /* of nodes that had to be renamed */
     size_t spare_bytes;             /* for constants */
     TWI_ARRAY(tw_tensor *) tensors; /* the importer's references */
-    tw_graph *trial;
     twi_functions *functions;       /* NULL: it has none */
     Twi__NodeDef **nodes;           /* [count] of the file, without calls of functions */
     twi_frames frames;
@@ -104,12 +115,13 @@ static tw_status collect_nodes(importer *m)
 {
     size_t count = m->def->n_node;
     m->nodes = m->functions ? twi_functions_nodes(m->functions, &count) : m->def->node;
-    m->count = (int)count;
-    m->items = twi_arena_alloc(&m->arena, sizeof *m->items * count);
-    m->order = twi_arena_alloc(&m->arena, sizeof *m->order * count);
+    m->num_read = (int)count;
+    m->count = m->num_read + m->options->num_inputs + m->options->num_after;
+    m->items = twi_arena_alloc(&m->arena, sizeof *m->items * ((size_t)m->count + 1));
+    m->order = twi_arena_alloc(&m->arena, sizeof *m->order * ((size_t)m->count + 1));
     if (!m->items || !m->order)
         return fail_memory(m);
-    for (int i = 0; i < m->count; i++) {
+    for (int i = 0; i < m->num_read; i++) {
         const Twi__NodeDef *def = m->nodes[i];
         if (twi_map_get(&m->places, def->name))
             return twi_fail(m->error, TW_INVALID_ARGUMENT, "two nodes are called '%s'", def->name);
@@ -120,9 +132,60 @@ static tw_status collect_nodes(importer *m)
     return TW_OK;
 }
 
+/* What leads from the file to the graph. */
+static tw_status collect_given(importer *m)
+{
+    const tw_import_options *o = m->options;
+    for (int i = 0; i < o->num_inputs + o->num_after; i++) {
+        item *item = &m->items[m->num_read + i];
+        item->given = true;
+        item->input = i < o->num_inputs ? &o->inputs[i] : NULL;
+        item->made = item->input ? item->input->output.node : o->after[i - o->num_inputs];
+        if (!item->made || item->made->graph != m->graph || (item->input && !item->input->name))
+            return twi_fail(m->error, TW_INVALID_ARGUMENT, "%s %d leads to no node of the graph",
+                            item->input ? "input" : "what is waited for, number",
+                            i - (item->input ? 0 : o->num_inputs));
+        item->name = (char *)item->made->name;
+        if (!item->input)
+            continue;
+        const tw_import_input *input = item->input;
+        item->input->used = false;
+        if (input->index >= 0 && (input->output.index < 0 || input->output.index >= item->made->num_outputs))
+            return twi_fail(m->error, TW_INVALID_ARGUMENT, "input '%s:%d' leads to output %d of '%s', which has %d",
+                            input->name, input->index, input->output.index, item->name, item->made->num_outputs);
+        char *key = input->index < 0 ? twi_arena_printf(&m->arena, "^%s", input->name)
+                                     : twi_arena_printf(&m->arena, "%s:%d", input->name, input->index);
+        if (!key || !twi_map_put(&m->inputs, key, item) || !twi_map_put(&m->outside, input->name, item))
+            return fail_memory(m);
+    }
+    return TW_OK;
+}
+
+/* Whether `text` names what is given instead. */
+static tw_status find_given(importer *m, const char *text, source *source, bool *found)
+{
+    bool whole = text[0] == '^' || strchr(text, ':');
+    char *key = whole ? (char *)text : twi_arena_printf(&m->arena, "%s:0", text);
+    if (!key)
+        return fail_memory(m);
+    const item *item = twi_map_get(&m->inputs, key);
+    if ((*found = item)) {
+        item->input->used = true;
+        source->node = (int)(item - m->items);
+        source->index = text[0] == '^' ? -1 : item->input->output.index;
+    }
+    return TW_OK;
+}
+
 /* "node", "node:1" or "^node". The colon is the last one; names have none. */
 static tw_status find_source(importer *m, const char *text, source *source)
 {
+    bool given = false;
+    if (m->inputs.count) {
+        tw_status status = find_given(m, text, source, &given);
+        if (status != TW_OK || given)
+            return status;
+    }
     bool control = text[0] == '^';
     const char *name = text + control, *colon = control ? NULL : strrchr(name, ':');
     char *end = NULL;
@@ -142,8 +205,9 @@ static tw_status find_source(importer *m, const char *text, source *source)
 
 static tw_status resolve_inputs(importer *m, item *item)
 {
-    bool control = false;
-    item->inputs = twi_arena_alloc(&m->arena, sizeof *item->inputs * item->def->n_input);
+    bool control = false, alone = true;
+    size_t after = (size_t)m->options->num_after;
+    item->inputs = twi_arena_alloc(&m->arena, sizeof *item->inputs * (item->def->n_input + after));
     if (!item->inputs)
         return fail_memory(m);
     item->num_inputs = item->def->n_input;
@@ -155,7 +219,10 @@ static tw_status resolve_inputs(importer *m, item *item)
         if (status != TW_OK)
             return status;
         control = item->inputs[i].index < 0;
+        alone = alone && item->inputs[i].node >= m->num_read;
     }
+    for (size_t i = 0; i < after && alone; i++)
+        item->inputs[item->num_inputs++] = (source){m->count - (int)after + (int)i, -1};
     return TW_OK;
 }
 
@@ -521,9 +588,10 @@ static tw_status read_class(importer *m, twi_attr *attr)
         tw_string *string = (tw_string *)&attr->strings[i];
         if (strncmp(string->data, "loc:@", 5) != 0)
             continue;
-        if (!twi_map_get(&m->places, string->data + 5))
+        const item *beside = twi_map_get(&m->outside, string->data + 5);
+        if (!beside && !(beside = twi_map_get(&m->places, string->data + 5)))
             return twi_fail(m->error, TW_INVALID_ARGUMENT, "node '%s' is not in the graph", string->data + 5);
-        char *text = twi_arena_printf(&m->arena, "loc:@%s%s", m->prefix, string->data + 5);
+        char *text = twi_arena_printf(&m->arena, "loc:@%s", beside->name);
         if (!text)
             return fail_memory(m);
         *string = (tw_string){text, strlen(text)};
@@ -550,7 +618,7 @@ static void reread_old_shape(const importer *m, const item *item, const twi_attr
 
 static tw_status read_attrs(importer *m, item *item)
 {
-    const twi_signature *signature = twi_graph_signature(m->trial, item->op);
+    const twi_signature *signature = twi_graph_signature(m->graph, item->op);
     item->attrs = twi_arena_alloc(&m->arena, sizeof *item->attrs * item->def->n_attr);
     if (!signature || !item->attrs)
         return fail_memory(m);
@@ -591,9 +659,14 @@ static const twi_op *find_op(const char *name)
     return op;
 }
 
-/* From now on the node is one that cannot be built. */
-static tw_status give_up(importer *m, item *item, const char *why)
+/* From now on the node is one that cannot be built, which not everybody wants. */
+static tw_status give_up(importer *m, item *item, tw_status status, const char *why)
 {
+    char text[TW_MESSAGE_SIZE];
+    if (m->options->known_only) {
+        snprintf(text, sizeof text, "%s", why); /* it may be the message itself */
+        return twi_fail(m->error, status, "%s", text);
+    }
     item->op = NULL;
     item->why = twi_arena_strdup(&m->arena, why);
     return item->why ? TW_OK : fail_memory(m);
@@ -612,26 +685,61 @@ static tw_status read_node(importer *m, item *item)
                  missing ? "it calls '%.100s', and the graph has no such function"
                          : "Op type not registered '%.100s' in this library",
                  missing ? missing : def->op);
-        tw_status status = give_up(m, item, text);
+        tw_status status = give_up(m, item, TW_NOT_FOUND, text);
         if (status != TW_OK)
             return status;
     }
-    tw_status status = twi_device_name_parse(def->device, &device, m->error);
+    tw_status status = twi_device_name_parse(*def->device ? def->device : m->device, &device, m->error);
     if (status != TW_OK)
         return status;
-    item->name = twi_arena_printf(&m->arena, "%s%s", m->prefix, def->name);
     item->device = twi_arena_strdup(&m->arena, twi_device_name_print(&device, text, sizeof text));
-    if (!item->name || !item->device)
+    if (!item->device)
         return fail_memory(m);
     if (item->why)
         return TW_OK;
     status = read_attrs(m, item);
-    return status == TW_UNIMPLEMENTED ? give_up(m, item, m->error->message) : status;
+    return status == TW_UNIMPLEMENTED ? give_up(m, item, status, m->error->message) : status;
+}
+
+static bool is_taken(const importer *m, const char *name)
+{
+    return tw_graph_find(m->graph, name) || twi_map_get(&m->new_names, name);
+}
+
+/* A name that neither the graph nor the file has. */
+static tw_status rename_item(importer *m, item *item)
+{
+    size_t prefix = strlen(m->prefix);
+    char *base = item->name;
+    for (int k = 1; is_taken(m, item->name) || (item->name != base && twi_map_get(&m->places, item->name + prefix));
+         k++)
+        if (!(item->name = twi_arena_printf(&m->arena, "%s_%d", base, k)))
+            return fail_memory(m);
+    return item->name == base || twi_map_put(&m->new_names, item->name, item) ? TW_OK : fail_memory(m);
+}
+
+/* What nodes are called in the graph. */
+static tw_status name_items(importer *m)
+{
+    for (int i = 0; i < m->num_read; i++) {
+        item *item = &m->items[i];
+        item->name = twi_arena_printf(&m->arena, "%s%s", m->prefix, item->def->name);
+        if (!item->name)
+            return fail_memory(m);
+        tw_status status = TW_OK;
+        if (m->options->rename)
+            status = rename_item(m, item);
+        else if (is_taken(m, item->name))
+            status = twi_fail(m->error, TW_ALREADY_EXISTS, "Node name '%s' already exists in the Graph", item->name);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
 }
 
 static tw_status read_nodes(importer *m)
 {
-    for (int i = 0; i < m->count; i++) {
+    for (int i = 0; i < m->num_read; i++) {
         tw_status status = read_node(m, &m->items[i]);
         if (status == TW_OK)
             status = resolve_inputs(m, &m->items[i]);
@@ -652,9 +760,13 @@ static bool keep_def(importer *m, const item *item, tw_string *kept)
     if (!def.input)
         return false;
     for (size_t i = 0; i < def.n_input; i++) {
-        const char *text = item->def->input[i];
-        bool control = text[0] == '^';
-        def.input[i] = twi_arena_printf(&m->arena, "%s%s%s", control ? "^" : "", m->prefix, text + control);
+        source from = {0};
+        if (find_source(m, item->def->input[i], &from) != TW_OK)
+            return false;
+        const char *name = m->items[from.node].name;
+        def.input[i] = from.index < 0    ? twi_arena_printf(&m->arena, "^%s", name)
+                       : from.index == 0 ? (char *)name
+                                         : twi_arena_printf(&m->arena, "%s:%d", name, from.index);
         if (!def.input[i])
             return false;
     }
@@ -756,8 +868,9 @@ static tw_status tell_variants(importer *m, const item *item, const tw_output *i
     return TW_OK;
 }
 
-static tw_node *add_node(importer *m, tw_graph *graph, item *item, tw_output *inputs)
+static tw_node *add_node(importer *m, item *item, tw_output *inputs)
 {
+    tw_graph *graph = m->graph;
     int num_inputs = item->why ? 0 : (int)item->num_inputs;
     for (int i = 0; i < num_inputs; i++)
         inputs[i] = goes_back(m, item, (size_t)i) && !item->why
@@ -772,23 +885,23 @@ static tw_node *add_node(importer *m, tw_graph *graph, item *item, tw_output *in
                               item->num_attrs);
 }
 
-/* Adds a node to the graph that is thrown away: here it shows whether it can be built. */
+/* Adds a node: here it shows whether it can be built. */
 static tw_status try_node(importer *m, item *item, tw_output *inputs)
 {
-    tw_graph *graph = m->trial;
+    tw_graph *graph = m->graph;
     tw_status status = inherit(m, item);
     if (status == TW_OK && item->why)
         status = make_unknown(m, item);
     if (status != TW_OK)
         return status;
-    item->made = add_node(m, graph, item, inputs);
+    item->made = add_node(m, item, inputs);
     if (item->made || graph->error.status != TW_UNIMPLEMENTED)
         return TW_OK;
-    status = give_up(m, item, graph->error.message);
+    status = give_up(m, item, TW_UNIMPLEMENTED, graph->error.message);
     graph->error = (tw_error){0};
     if (status == TW_OK)
         status = make_unknown(m, item);
-    item->made = status == TW_OK ? add_node(m, graph, item, inputs) : NULL;
+    item->made = status == TW_OK ? add_node(m, item, inputs) : NULL;
     return status;
 }
 
@@ -811,21 +924,19 @@ static tw_status close_loops(importer *m)
     return TW_OK;
 }
 
-/* Adds all nodes to a graph; its own message names the node. */
-static tw_status build(importer *m, tw_graph *graph, tw_output *inputs)
+/* Adds all nodes to the graph; its own message names the node. */
+static tw_status build_nodes(importer *m, tw_output *inputs)
 {
     size_t outputs = 0, most_outputs = SPARE_OUTPUTS + (size_t)m->count;
     for (int k = 0; k < m->count; k++) {
         item *item = &m->items[m->order[k]];
-        tw_status status = TW_OK;
-        if (graph == m->trial)
-            status = try_node(m, item, inputs);
-        else
-            item->made = add_node(m, graph, item, inputs);
+        if (item->given)
+            continue;
+        tw_status status = try_node(m, item, inputs);
         if (status != TW_OK)
             return status;
         if (!item->made)
-            return twi_fail(m->error, graph->error.status, "%s", graph->error.message);
+            return twi_fail(m->error, m->graph->error.status, "%s", m->graph->error.message);
         outputs += (size_t)item->made->num_outputs;
         if (outputs > most_outputs)
             return twi_fail(m->error, TW_RESOURCE_EXHAUSTED, "the nodes up to '%s' have %zu outputs", item->name,
@@ -834,47 +945,129 @@ static tw_status build(importer *m, tw_graph *graph, tw_output *inputs)
     return close_loops(m);
 }
 
-static tw_status check_names(importer *m, const tw_graph *graph)
+static tw_status build(importer *m)
 {
-    for (int i = 0; i < m->count; i++)
-        if (tw_graph_find(graph, m->items[i].name))
-            return twi_fail(m->error, TW_ALREADY_EXISTS, "Node name '%s' already exists in the Graph",
-                            m->items[i].name);
-    return TW_OK;
-}
-
-static tw_status build_both(importer *m, tw_graph *graph)
-{
-    tw_status status;
     size_t most_inputs = 1;
     for (int i = 0; i < m->count; i++)
         if (m->items[i].num_inputs > most_inputs)
             most_inputs = m->items[i].num_inputs;
     tw_output *inputs = twi_alloc_array(most_inputs, sizeof *inputs);
-    if (!inputs)
-        return fail_memory(m);
-    TWI_TRY(build(m, m->trial, inputs));
-    tw_graph_destroy(m->trial); /* what it took, the graph takes */
-    m->trial = NULL;
-    TWI_TRY(check_names(m, graph));
-    TWI_TRY(build(m, graph, inputs));
-done:
+    tw_status status = inputs ? build_nodes(m, inputs) : fail_memory(m);
     twi_free(inputs);
     return status;
 }
 
-static tw_status import(importer *m, tw_graph *graph)
+/* What has become of the nodes that the caller asks for. */
+static void tell_nodes(const importer *m)
+{
+    for (int i = 0; i < m->options->num_names; i++) {
+        const item *found = m->options->names[i] ? twi_map_get(&m->places, m->options->names[i]) : NULL;
+        m->options->nodes[i] = found ? found->made : NULL;
+    }
+}
+
+/* All or nothing. Messages of the graph's own say no line of the program's text: what is wrong stands in the file. */
+static tw_status build_all(importer *m)
+{
+    tw_graph *graph = m->graph;
+    const char *file = graph->file;
+    int first = graph->nodes.count;
+    graph->file = NULL;
+    tw_status status = build(m);
+    if (status == TW_OK && twi_adopt_variables(graph, first) != TW_OK)
+        status = fail_memory(m);
+    graph->file = file;
+    if (status != TW_OK) {
+        twi_graph_cut(graph, first);
+        graph->error = (tw_error){0};
+        return status;
+    }
+    for (int i = first; i < graph->nodes.count; i++) {
+        graph->nodes.items[i]->file = file;
+        graph->nodes.items[i]->line = graph->line;
+    }
+    tell_nodes(m);
+    return TW_OK;
+}
+
+static tw_status import(importer *m)
 {
     tw_status status;
     TWI_TRY(check_versions(m));
     TWI_TRY(twi_functions_inline(&m->arena, m->def, &m->functions, m->error));
     TWI_TRY(collect_nodes(m));
+    TWI_TRY(collect_given(m));
+    TWI_TRY(name_items(m));
     TWI_TRY(read_nodes(m));
     TWI_TRY(sort_loops(m));
-    TWI_TRY(build_both(m, graph));
-    if (twi_adopt_variables(graph, graph->nodes.count - m->count) != TW_OK)
-        status = fail_memory(m);
+    TWI_TRY(build_all(m));
 done:
+    return status;
+}
+
+static tw_status check_options(const tw_import_options *o, tw_error *error)
+{
+    const char *missing = o->num_inputs > 0 && !o->inputs                 ? "inputs"
+                          : o->num_after > 0 && !o->after                 ? "after"
+                          : o->num_names > 0 && (!o->names || !o->nodes) ? "names"
+                                                                          : NULL;
+    if (missing)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "tw_graph_import_with: %s is NULL", missing);
+    if (o->num_inputs < 0 || o->num_after < 0 || o->num_inputs > INT_MAX / 4 || o->num_after > INT_MAX / 4)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "tw_graph_import_with: there cannot be %d inputs and %d to wait for", o->num_inputs,
+                        o->num_after);
+    return TW_OK;
+}
+
+tw_status tw_graph_import_with(tw_graph *graph, const void *bytes, size_t size, const tw_import_options *options,
+                               tw_error *error)
+{
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(bytes, "bytes", error);
+    tw_status status;
+    twi_proto proto;
+    tw_error unasked;
+    tw_import_options known;
+    Twi__GraphDef *def = NULL;
+    importer m = {.spare_bytes = SPARE_CONSTANT_BYTES, .options = &known, .graph = graph, .prefix = "",
+                  .error = error ? error : &unasked};
+    TWI_TRY(twi_sized(&known, options, TWI_SIZE(tw_import_options, num_names), error));
+    TWI_TRY(check_options(&known, error));
+    m.device = known.device ? known.device : "";
+    if (graph->error.status != TW_OK)
+        return twi_fail(error, graph->error.status, "%s", graph->error.message);
+    if (size > INT_MAX)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "a GraphDef holds at most %d bytes, but this has %zu", INT_MAX,
+                        size);
+    twi_proto_start(&proto, size);
+    def = twi__graph_def__unpack(&proto.allocator, size, bytes);
+    m.def = def;
+    if (!def)
+        TWI_TRY(proto.out_of_memory
+                    ? fail_memory(&m)
+                    : twi_fail(error, TW_INVALID_ARGUMENT, "Invalid GraphDef: %zu bytes that should be one are not",
+                               size));
+    if (known.prefix && *known.prefix) {
+        m.prefix = twi_arena_printf(&m.arena, "%s/", known.prefix);
+        if (!m.prefix)
+            TWI_TRY(fail_memory(&m));
+    }
+    TWI_TRY(import(&m));
+done:
+    for (int i = 0; i < m.tensors.count; i++)
+        tw_tensor_release(m.tensors.items[i]);
+    twi_array_free(&m.tensors);
+    twi_map_free(&m.places);
+    twi_map_free(&m.inputs);
+    twi_map_free(&m.outside);
+    twi_map_free(&m.new_names);
+    twi_frames_free(&m.frames);
+    twi_functions_free(m.functions);
+    twi_array_free(&m.members);
+    twi_arena_free(&m.arena);
+    if (def)
+        twi__graph_def__free_unpacked(def, &proto.allocator);
     return status;
 }
 
@@ -882,40 +1075,5 @@ tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const
 {
     TWI_NEED(graph, "graph", error);
     TWI_NEED(bytes, "bytes", error);
-    tw_status status;
-    twi_proto proto;
-    tw_error unasked;
-    importer m = {.spare_bytes = SPARE_CONSTANT_BYTES, .prefix = "", .error = error ? error : &unasked};
-    if (graph->error.status != TW_OK)
-        return twi_fail(error, graph->error.status, "%s", graph->error.message);
-    if (size > INT_MAX)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "a GraphDef holds at most %d bytes, but this has %zu", INT_MAX,
-                        size);
-    twi_proto_start(&proto, size);
-    Twi__GraphDef *def = twi__graph_def__unpack(&proto.allocator, size, bytes);
-    m.def = def;
-    m.trial = tw_graph_create();
-    if (!m.trial || proto.out_of_memory)
-        TWI_TRY(fail_memory(&m));
-    if (!def)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "Invalid GraphDef: %zu bytes that should be one are not", size));
-    if (prefix && *prefix) {
-        m.prefix = twi_arena_printf(&m.arena, "%s/", prefix);
-        if (!m.prefix)
-            TWI_TRY(fail_memory(&m));
-    }
-    TWI_TRY(import(&m, graph));
-done:
-    for (int i = 0; i < m.tensors.count; i++)
-        tw_tensor_release(m.tensors.items[i]);
-    twi_array_free(&m.tensors);
-    twi_map_free(&m.places);
-    twi_frames_free(&m.frames);
-    twi_functions_free(m.functions);
-    twi_array_free(&m.members);
-    tw_graph_destroy(m.trial);
-    twi_arena_free(&m.arena);
-    if (def)
-        twi__graph_def__free_unpacked(def, &proto.allocator);
-    return status;
+    return tw_graph_import_with(graph, bytes, size, &(tw_import_options){.prefix = prefix}, error);
 }
