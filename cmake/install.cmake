@@ -29,6 +29,17 @@ list(JOIN STATIC_LIBRARIES " " STATIC_LIBRARIES)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/tower.pc.in ${CMAKE_BINARY_DIR}/tower.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/tower.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# TensorFlow's C API, under TensorFlow's names: it can be left out where TensorFlow's own library has the same prefix.
+option(TOWER_INSTALL_TENSORFLOW "Install libtensorflow, its headers and tensorflow.pc" ON)
+if(TOWER_INSTALL_TENSORFLOW)
+    set_target_properties(tensorflow_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+    install(TARGETS tensorflow_c tensorflow_framework LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tensorflow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+            FILES_MATCHING PATTERN "*.h")
+    configure_file(${CMAKE_SOURCE_DIR}/cmake/tensorflow.pc.in ${CMAKE_BINARY_DIR}/tensorflow.pc @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/tensorflow.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+
 set(CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Tower)
 install(EXPORT TowerTargets NAMESPACE Tower:: DESTINATION ${CONFIG_DIR})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/TowerConfigVersion.cmake COMPATIBILITY SameMinorVersion)

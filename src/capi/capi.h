@@ -1,0 +1,120 @@
+/* capi.h - what the files of TensorFlow's C API share. They stand on Tower's public headers alone.
+ *
+ * A TF_Graph has a tw_graph and, for each of its nodes, a TF_Operation of the same number. Whoever builds holds the
+ * graph's lock for writing, and whoever runs or looks something up for reading. The lock lets readers pass those who
+ * wait to write: otherwise a run that waits for a queue would hold up, with a builder between them, the run that fills
+ * the queue. */
+#ifndef CAPI_H
+#define CAPI_H
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <tensorflow/c/c_api.h>
+#include <tower/graph.h>
+#include <tower/op.h>
+#include <tower/session.h>
+
+#include "wire.h"
+
+struct TF_Status {
+    TF_Code code;
+    char *message;
+};
+
+/* Memory that tensors share. */
+typedef struct tensor_memory {
+    int references;
+    void *data;
+    size_t bytes;
+    bool ours; /* to be written to by whoever has it alone */
+    void (*deallocator)(void *data, size_t bytes, void *arg);
+    void *arg;
+} tensor_memory;
+
+struct TF_Tensor {
+    TF_DataType type;
+    int num_dims;
+    int64_t *dims;
+    tensor_memory *memory;
+};
+
+struct TF_Operation {
+    TF_Graph *graph;
+    tw_node *node;
+    const tw_op_info *op; /* its row; NULL: not asked for yet, or it is a node that could not be built */
+    char *device;         /* as it was asked for here; NULL: as the node has it */
+    TF_Input *consumers;  /* of all outputs */
+    TF_Operation **controlled;
+    int num_consumers, num_controlled;
+};
+
+struct TF_Graph {
+    pthread_rwlock_t lock;
+    int references; /* its own, and one for each session */
+    tw_graph *tower;
+    TF_Operation **operations; /* [num_operations] by the numbers of their nodes */
+    int num_operations;
+    TF_Function **functions;
+    int num_functions;
+};
+
+/* -- status.c -- */
+void set_status(TF_Status *status, TF_Code code, const char *format, ...) TW_PRINTF(3, 4);
+void set_error(TF_Status *status, const tw_error *error);       /* what Tower says, or that all went well */
+void set_graph_error(TF_Status *status, const tw_error *error); /* the same of what is added to a graph */
+void set_no_memory(TF_Status *status);
+bool is_ok(const TF_Status *status);
+/* Gives bytes to a buffer of the caller's, which must be empty; they are freed if it is not. Bytes NULL: memory ran
+ * out. */
+void fill_buffer(TF_Buffer *buffer, wire *bytes, TF_Status *status);
+
+/* -- tensor.c -- */
+TF_Tensor *make_tensor(TF_DataType type, const int64_t *dims, int num_dims,
+                       tensor_memory *memory);                  /* which it retains */
+TF_Tensor *tensor_from_tower(tw_tensor *tensor);                /* takes over the reference; NULL: memory ran out */
+tw_tensor *tensor_to_tower(TF_Tensor *tensor, tw_error *error); /* yours; NULL: the error says why */
+bool write_tensor(wire *w, const TF_Tensor *tensor); /* as a TensorProto. False: it has what no message can have */
+
+/* -- graph.c -- */
+/* Makes operations of the nodes that have come since; false: memory ran out, and these nodes are no more. The lock is
+ * held for writing, as for the next. */
+bool sync_graph(TF_Graph *graph);
+void take_back(TF_Graph *graph, int count); /* leaves so many operations */
+void retain_graph(TF_Graph *graph);
+void release_graph(TF_Graph *graph);
+static inline TF_Operation *operation_of(const TF_Graph *graph, const tw_node *node)
+{
+    return node ? graph->operations[tw_node_number(node)] : NULL;
+}
+static inline TF_Output output_of(const TF_Graph *graph, tw_output output)
+{
+    return (TF_Output){operation_of(graph, output.node), output.index};
+}
+/* An output of the graph for Tower; false: it is none, and the status says so. */
+bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status);
+tw_shape shape_of(const int64_t *dims, int num_dims);
+
+/* -- op_def.c -- */
+const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is none */
+const tw_op_info *op_of(TF_Operation *operation);
+void write_op_def(wire *w, const tw_op_info *op);
+/* How many tensors an argument of the node has. */
+int length_of_argument(const tw_node *node, const tw_op_argument *argument);
+/* Which argument an input or output belongs to; NULL: the row does not say. *first: the number of its first. */
+const tw_op_argument *find_argument(const tw_node *node, const tw_op_argument *arguments, int count, int index,
+                                    int *first);
+
+/* -- function.c -- */
+struct TF_Function {
+    int references;
+    char *name;
+    wire def;          /* a FunctionDef */
+    char *gradient_of; /* in a graph's list: whose gradient it is; NULL: nobody's */
+};
+void release_function(TF_Function *function);
+TF_Function *find_function(const TF_Graph *graph, const char *name);
+/* Adds a function, and another that is its gradient (NULL: none), to a graph whose lock is held for writing. */
+bool add_function(TF_Graph *graph, const TF_Function *function, const TF_Function *gradient, TF_Status *status);
+void write_library(wire *w, const TF_Graph *graph); /* field 2 of a GraphDef, if there are functions */
+
+#endif

@@ -1,0 +1,553 @@
+/* session.c - sessions: what is fed and fetched goes to and comes from Tower's, in a lane of its own for each thread
+ * that runs at the time, for a run that waits for another must not hold it up. */
+#include "capi.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tower/io.h>
+#include <tower/train.h>
+
+enum { MOST_LANES = 512 }; /* above are those that Tower gives out */
+
+struct TF_SessionOptions {
+    char *target;
+    tw_device_options devices;
+    tw_session_options session;
+};
+
+struct TF_Session {
+    TF_Graph *graph;
+    tw_devices *devices;
+    tw_session *tower;
+    bool closed;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t freed;
+    bool busy[MOST_LANES];
+};
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+TF_SessionOptions *TF_NewSessionOptions(void)
+{
+    TF_SessionOptions *options = calloc(1, sizeof *options);
+    if (options) {
+        options->devices.size = sizeof options->devices;
+        options->session.size = sizeof options->session;
+    }
+    return options;
+}
+
+void TF_DeleteSessionOptions(TF_SessionOptions *options)
+{
+    if (options)
+        free(options->target);
+    free(options);
+}
+
+void TF_SetTarget(TF_SessionOptions *options, const char *target)
+{
+    free(options->target);
+    options->target = strdup(target);
+}
+
+/* device_count: a map from the type to how many there are. */
+static void read_device_count(TF_SessionOptions *options, const wire_field *map)
+{
+    enum { KEY = 1, VALUE = 2 };
+    wire_field field;
+    bool cpus = false, gpus = false;
+    int count = 0;
+    wire_reader r = wire_read(map->data, map->size);
+    while (wire_next(&r, &field)) {
+        cpus |= field.number == KEY && wire_is_text(&field, "CPU");
+        gpus |= field.number == KEY && wire_is_text(&field, "GPU");
+        if (field.number == VALUE)
+            count = field.value > INT_MAX ? INT_MAX : (int)field.value;
+    }
+    if (cpus)
+        options->devices.cpu_devices = count;
+    if (gpus)
+        options->devices.no_gpus = count == 0;
+}
+
+static void read_gpu_options(TF_SessionOptions *options, const wire_field *message)
+{
+    enum { MEMORY_FRACTION = 1, ALLOW_GROWTH = 4 };
+    wire_field field;
+    wire_reader r = wire_read(message->data, message->size);
+    while (wire_next(&r, &field)) {
+        if (field.number == MEMORY_FRACTION && field.type == 1)
+            memcpy(&options->devices.gpu_memory_fraction, &field.value, sizeof field.value);
+        if (field.number == ALLOW_GROWTH)
+            options->devices.allow_growth = field.value != 0;
+    }
+}
+
+void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_len, TF_Status *status)
+{
+    enum {
+        DEVICE_COUNT = 1,
+        INTRA_OP_THREADS = 2,
+        GPU_OPTIONS = 6,
+        ALLOW_SOFT_PLACEMENT = 7,
+        LOG_DEVICE_PLACEMENT = 8
+    };
+    wire_field field;
+    TF_SetStatus(status, TF_OK, "");
+    if (!wire_is_message(proto, proto_len)) {
+        set_status(status, TF_INVALID_ARGUMENT, "Unparseable ConfigProto");
+        return;
+    }
+    options->devices = (tw_device_options){.size = sizeof options->devices};
+    options->session = (tw_session_options){.size = sizeof options->session};
+    wire_reader r = wire_read(proto, proto_len);
+    while (wire_next(&r, &field)) {
+        if (field.number == DEVICE_COUNT && field.type == 2)
+            read_device_count(options, &field);
+        if (field.number == INTRA_OP_THREADS && field.value <= INT_MAX)
+            options->devices.cpu_threads = (int)field.value;
+        if (field.number == GPU_OPTIONS && field.type == 2)
+            read_gpu_options(options, &field);
+        if (field.number == ALLOW_SOFT_PLACEMENT)
+            options->session.allow_soft_placement = field.value != 0;
+        if (field.number == LOG_DEVICE_PLACEMENT)
+            options->session.log_device_placement = field.value != 0;
+    }
+}
+
+/* ---- making and letting go -------------------------------------------------------------------------------------- */
+
+static bool check_target(const TF_SessionOptions *opts, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    if (opts && opts->target && *opts->target && strcmp(opts->target, "local") != 0)
+        set_status(status, TF_UNIMPLEMENTED, "sessions run in this process: there is no target '%s'", opts->target);
+    return is_ok(status);
+}
+
+TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Status *status)
+{
+    tw_error error = TW_NO_ERROR;
+    if (!check_target(opts, status))
+        return NULL;
+    TF_Session *session = calloc(1, sizeof *session);
+    if (!session) {
+        set_no_memory(status);
+        return NULL;
+    }
+    tw_session_options options = opts ? opts->session : (tw_session_options){.size = sizeof options};
+    if (tw_devices_create(opts ? &opts->devices : NULL, &session->devices, &error) == TW_OK) {
+        options.devices = session->devices;
+        pthread_rwlock_rdlock(&graph->lock);
+        tw_session_create(graph->tower, &options, &session->tower, &error);
+        pthread_rwlock_unlock(&graph->lock);
+    }
+    set_error(status, &error);
+    if (!is_ok(status)) {
+        tw_devices_destroy(session->devices);
+        free(session);
+        return NULL;
+    }
+    retain_graph(graph);
+    session->graph = graph;
+    pthread_mutex_init(&session->lock, NULL);
+    pthread_cond_init(&session->freed, NULL);
+    return session;
+}
+
+void TF_CloseSession(TF_Session *session, TF_Status *status)
+{
+    __atomic_store_n(&session->closed, true, __ATOMIC_RELEASE);
+    tw_session_cancel(session->tower);
+    TF_SetStatus(status, TF_OK, "");
+}
+
+void TF_DeleteSession(TF_Session *session, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    if (!session)
+        return;
+    tw_session_destroy(session->tower);
+    tw_devices_destroy(session->devices);
+    release_graph(session->graph);
+    pthread_mutex_destroy(&session->lock);
+    pthread_cond_destroy(&session->freed);
+    free(session);
+}
+
+/* ---- running ---------------------------------------------------------------------------------------------------- */
+
+/* The lowest that nobody is in: who is alone is always in the same, whose plans are kept. */
+static int take_lane(TF_Session *session)
+{
+    int lane = 0;
+    pthread_mutex_lock(&session->lock);
+    while (session->busy[lane])
+        if (++lane == MOST_LANES) {
+            pthread_cond_wait(&session->freed, &session->lock);
+            lane = 0;
+        }
+    session->busy[lane] = true;
+    pthread_mutex_unlock(&session->lock);
+    return lane;
+}
+
+static void leave_lane(TF_Session *session, int lane)
+{
+    pthread_mutex_lock(&session->lock);
+    session->busy[lane] = false;
+    pthread_cond_signal(&session->freed);
+    pthread_mutex_unlock(&session->lock);
+}
+
+typedef struct running {
+    TF_Session *session;
+    tw_feed *feeds;
+    tw_output *fetches; /* then the targets */
+    tw_tensor **results;
+    int num_feeds, num_fetches, num_results;
+    TF_Status *status;
+} running;
+
+static bool collect_feeds(running *r, const TF_Output *inputs, TF_Tensor *const *values, int count)
+{
+    tw_error error = TW_NO_ERROR;
+    for (int i = 0; i < count; i++) {
+        tw_feed *feed = &r->feeds[i];
+        if (!find_output(r->session->graph, inputs[i], &feed->output, r->status))
+            return false;
+        if (!values[i]) {
+            set_status(r->status, TF_INVALID_ARGUMENT, "input %d, '%s:%d', has no value", i,
+                       TF_OperationName(inputs[i].oper), inputs[i].index);
+            return false;
+        }
+        if (!(feed->tensor = tensor_to_tower(values[i], &error))) {
+            set_error(r->status, &error);
+            return false;
+        }
+        r->num_feeds++;
+    }
+    return true;
+}
+
+static bool collect_fetches(running *r, const TF_Output *outputs, int noutputs, const TF_Operation *const *targets,
+                            int ntargets)
+{
+    for (int i = 0; i < noutputs; i++)
+        if (!find_output(r->session->graph, outputs[i], &r->fetches[r->num_fetches++], r->status))
+            return false;
+    for (int i = 0; i < ntargets; i++) {
+        if (!targets[i] || targets[i]->graph != r->session->graph) {
+            set_status(r->status, TF_INVALID_ARGUMENT, "target %d is not in the session's graph", i);
+            return false;
+        }
+        r->fetches[r->num_fetches++] = (tw_output){targets[i]->node, -1};
+    }
+    return true;
+}
+
+static bool give_results(running *r, TF_Tensor **values)
+{
+    for (int i = 0; i < r->num_results; i++) {
+        values[i] = tensor_from_tower(r->results[i]);
+        r->results[i] = NULL;
+        if (values[i])
+            continue;
+        set_no_memory(r->status);
+        for (int k = 0; k < i; k++) {
+            TF_DeleteTensor(values[k]);
+            values[k] = NULL;
+        }
+        return false;
+    }
+    return true;
+}
+
+static void run(running *r)
+{
+    tw_error error = TW_NO_ERROR;
+    TF_Session *session = r->session;
+    int lane = take_lane(session);
+    pthread_rwlock_rdlock(&session->graph->lock);
+    if (__atomic_load_n(&session->closed, __ATOMIC_ACQUIRE))
+        error = (tw_error){TW_CANCELLED, "Session has been closed."};
+    else
+        tw_session_run_in(session->tower, lane, r->feeds, r->num_feeds, r->fetches, r->num_fetches, r->results, &error);
+    pthread_rwlock_unlock(&session->graph->lock);
+    leave_lane(session, lane);
+    set_error(r->status, &error);
+}
+
+void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_Output *inputs,
+                   TF_Tensor *const *input_values, int ninputs, const TF_Output *outputs, TF_Tensor **output_values,
+                   int noutputs, const TF_Operation *const *target_opers, int ntargets, TF_Buffer *run_metadata,
+                   TF_Status *status)
+{
+    running r = {.session = session, .num_results = noutputs, .status = status};
+    TF_SetStatus(status, TF_OK, "");
+    for (int i = 0; i < noutputs; i++)
+        output_values[i] = NULL;
+    if (run_options && !wire_is_message(run_options->data, run_options->length)) {
+        set_status(status, TF_INVALID_ARGUMENT, "Unparseable RunOptions proto");
+        return;
+    }
+    if (run_metadata && run_metadata->data) {
+        set_status(status, TF_INVALID_ARGUMENT, "Passing non-empty run_metadata is invalid.");
+        return;
+    }
+    size_t fetches = (size_t)noutputs + (size_t)ntargets;
+    r.feeds = calloc((size_t)ninputs + 1, sizeof *r.feeds);
+    r.fetches = calloc(fetches + 1, sizeof *r.fetches);
+    r.results = calloc(fetches + 1, sizeof(tw_tensor *));
+    if (!r.feeds || !r.fetches || !r.results)
+        set_no_memory(status);
+    else if (collect_feeds(&r, inputs, input_values, ninputs) &&
+             collect_fetches(&r, outputs, noutputs, target_opers, ntargets))
+        run(&r);
+    if (is_ok(status) && give_results(&r, output_values) && run_metadata)
+        fill_buffer(run_metadata, &(wire){0}, status);
+    for (int i = 0; r.feeds && i < r.num_feeds; i++)
+        tw_tensor_release(r.feeds[i].tensor);
+    for (size_t i = 0; r.results && i < fetches; i++)
+        tw_tensor_release(r.results[i]);
+    free(r.feeds);
+    free(r.fetches);
+    free(r.results);
+}
+
+/* ---- saved models ----------------------------------------------------------------------------------------------- */
+
+/* Whether a MetaGraphDef has just these tags. */
+static bool has_tags(const wire_field *graph, const char *const *tags, int count)
+{
+    enum { META_INFO = 1, TAGS = 4 };
+    wire_field field, tag;
+    int found = 0, all = 0;
+    wire_reader r = wire_read(graph->data, graph->size);
+    while (wire_next(&r, &field)) {
+        wire_reader info =
+            field.number == META_INFO && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
+        while (wire_next(&info, &tag)) {
+            all += tag.number == TAGS;
+            for (int i = 0; i < count; i++)
+                found += tag.number == TAGS && wire_is_text(&tag, tags[i]);
+        }
+    }
+    return found == count && all == count;
+}
+
+static bool read_file(const char *directory, wire *bytes)
+{
+    char path[PATH_MAX], part[1 << 14];
+    size_t size;
+    snprintf(path, sizeof path, "%s/saved_model.pb", directory);
+    FILE *file = fopen(path, "rb");
+    while (file && (size = fread(part, 1, sizeof part, file)) > 0)
+        wire_append(bytes, part, size);
+    if (file)
+        fclose(file);
+    return file && !bytes->failed;
+}
+
+/* The MetaGraphDef with these tags, in *found; false: the status says why there is none. */
+static bool choose_graph(const char *directory, const char *const *tags, int count, wire *found, TF_Status *status)
+{
+    enum { META_GRAPHS = 2 };
+    wire model = {0};
+    wire_field field;
+    bool chosen = false;
+    char list[512] = "";
+    for (int i = 0; i < count; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ", tags[i]);
+    if (!read_file(directory, &model)) {
+        set_status(status, TF_NOT_FOUND,
+                   "Could not find SavedModel .pb or .pbtxt at supplied export directory path: %s", directory);
+        wire_free(&model);
+        return false;
+    }
+    wire_reader r = wire_read(model.data, model.size);
+    while (!chosen && wire_next(&r, &field))
+        if (field.number == META_GRAPHS && field.type == 2 && (chosen = has_tags(&field, tags, count)))
+            wire_append(found, field.data, field.size);
+    if (!chosen)
+        set_status(status, TF_NOT_FOUND,
+                   "Could not find meta graph def matching supplied tags: { %s}. To inspect available tag-sets in the "
+                   "SavedModel, please use `tower show`",
+                   list);
+    wire_free(&model);
+    return chosen;
+}
+
+static tw_status restore(tw_session *session, const char *path, tw_error *error)
+{
+    tw_checkpoint *checkpoint;
+    tw_status status = tw_checkpoint_open(path, &checkpoint, error);
+    if (status != TW_OK)
+        return status;
+    status = tw_restore(session, checkpoint, NULL, NULL, error);
+    tw_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* Gives variables and tables their values: the model's own nodes know under which names they lie in its files. */
+static tw_status load_values(tw_session *session, const tw_graph_about *about, tw_error *error)
+{
+    tw_status status = TW_OK;
+    tw_feed *feeds = calloc((size_t)about->num_assets + 1, sizeof *feeds);
+    bool fits = feeds != NULL;
+    int num_feeds = 0;
+    for (int i = 0; i < about->num_assets && fits; i++) {
+        const tw_signature_value *asset = &about->assets[i];
+        tw_tensor *path = asset->output.index < 0 ? NULL : tw_tensor_string(asset->name, strlen(asset->name));
+        fits = path || asset->output.index < 0;
+        if (path)
+            feeds[num_feeds++] = (tw_feed){asset->output, path};
+    }
+    tw_tensor *path = about->variables ? tw_tensor_string(about->variables, strlen(about->variables)) : NULL;
+    if (!fits || (about->variables && !path))
+        status = (*error = (tw_error){TW_RESOURCE_EXHAUSTED, "out of memory"}).status;
+    tw_output own = {about->saver_restore.node, -1};
+    bool has_own = own.node && !tw_node_is_unknown(own.node) && about->saver_filename.index >= 0;
+    if (status == TW_OK && path)
+        status = has_own ? tw_session_run(session, &(tw_feed){about->saver_filename, path}, 1, &own, 1, NULL, error)
+                         : restore(session, about->variables, error);
+    for (int i = 0; i < about->num_initializers && status == TW_OK; i++)
+        status = tw_session_run(session, feeds, num_feeds, &about->initializers[i], 1, NULL, error);
+    for (int i = 0; i < num_feeds; i++)
+        tw_tensor_release(feeds[i].tensor);
+    tw_tensor_release(path);
+    free(feeds);
+    return status;
+}
+
+static TF_Session *load(const TF_SessionOptions *options, const char *directory, const char *tags, TF_Graph *graph,
+                        TF_Status *status)
+{
+    tw_error error = TW_NO_ERROR;
+    tw_graph_about *about = NULL;
+    pthread_rwlock_wrlock(&graph->lock);
+    if (graph->num_operations > 0)
+        set_status(status, TF_INVALID_ARGUMENT, "Graph is non-empty.");
+    else if (tw_graph_load(graph->tower, directory, &(tw_load_options){.tags = tags}, &about, &error) != TW_OK)
+        set_error(status, &error);
+    else if (!sync_graph(graph))
+        set_no_memory(status);
+    pthread_rwlock_unlock(&graph->lock);
+    TF_Session *session = is_ok(status) ? TF_NewSession(graph, options, status) : NULL;
+    if (session && load_values(session->tower, about, &error) != TW_OK) {
+        TF_DeleteSession(session, status);
+        set_error(status, &error);
+        session = NULL;
+    }
+    tw_graph_about_destroy(about);
+    return session;
+}
+
+TF_Session *TF_LoadSessionFromSavedModel(const TF_SessionOptions *session_options, const TF_Buffer *run_options,
+                                         const char *export_dir, const char *const *tags, int tags_len, TF_Graph *graph,
+                                         TF_Buffer *meta_graph_def, TF_Status *status)
+{
+    char list[512] = "";
+    wire chosen = {0};
+    TF_Session *session = NULL;
+    TF_SetStatus(status, TF_OK, "");
+    for (int i = 0; i < tags_len; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? "," : "", tags[i]);
+    if (run_options && !wire_is_message(run_options->data, run_options->length))
+        set_status(status, TF_INVALID_ARGUMENT, "Unparseable RunOptions proto");
+    else if (meta_graph_def && meta_graph_def->data)
+        set_status(status, TF_INVALID_ARGUMENT, "Passing non-empty TF_Buffer is invalid.");
+    else if (check_target(session_options, status) && choose_graph(export_dir, tags, tags_len, &chosen, status))
+        session = load(session_options, export_dir, list, graph, status);
+    if (session && meta_graph_def)
+        fill_buffer(meta_graph_def, &chosen, status);
+    wire_free(&chosen);
+    return session;
+}
+
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+typedef struct listed_device {
+    char *name, *type;
+    int64_t memory;
+    uint64_t incarnation;
+} listed_device;
+
+struct TF_DeviceList {
+    listed_device *devices;
+    int count;
+};
+
+TF_DeviceList *TF_SessionListDevices(TF_Session *session, TF_Status *status)
+{
+    enum { MEMORY_OF_A_CPU = 256 << 20 }; /* as TensorFlow says it, which does not know either */
+    TF_DeviceList *list = calloc(1, sizeof *list);
+    int count = tw_devices_count(session->devices, NULL);
+    TF_SetStatus(status, TF_OK, "");
+    if (list)
+        list->devices = calloc((size_t)count + 1, sizeof *list->devices);
+    for (int i = 0; list && list->devices && i < count; i++) {
+        tw_device_info info = tw_devices_info(session->devices, i);
+        size_t memory = info.memory_limit ? info.memory_limit : info.memory_total;
+        list->devices[list->count++] =
+            (listed_device){strdup(info.name), strdup(info.type), memory ? (int64_t)memory : MEMORY_OF_A_CPU,
+                            (uint64_t)(uintptr_t)session->devices + (uint64_t)i};
+    }
+    if (list && list->devices)
+        return list;
+    set_no_memory(status);
+    free(list);
+    return NULL;
+}
+
+void TF_DeleteDeviceList(TF_DeviceList *list)
+{
+    for (int i = 0; list && i < list->count; i++) {
+        free(list->devices[i].name);
+        free(list->devices[i].type);
+    }
+    if (list)
+        free(list->devices);
+    free(list);
+}
+
+int TF_DeviceListCount(const TF_DeviceList *list)
+{
+    return list->count;
+}
+
+static const listed_device *find_device(const TF_DeviceList *list, int index, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    if (!list)
+        set_status(status, TF_INVALID_ARGUMENT, "list is null!");
+    else if (index < 0 || index >= list->count)
+        set_status(status, TF_INVALID_ARGUMENT, "index out of bounds");
+    return is_ok(status) ? &list->devices[index] : NULL;
+}
+
+const char *TF_DeviceListName(const TF_DeviceList *list, int index, TF_Status *status)
+{
+    const listed_device *device = find_device(list, index, status);
+    return device ? device->name : NULL;
+}
+
+const char *TF_DeviceListType(const TF_DeviceList *list, int index, TF_Status *status)
+{
+    const listed_device *device = find_device(list, index, status);
+    return device ? device->type : NULL;
+}
+
+int64_t TF_DeviceListMemoryBytes(const TF_DeviceList *list, int index, TF_Status *status)
+{
+    const listed_device *device = find_device(list, index, status);
+    return device ? device->memory : -1;
+}
+
+uint64_t TF_DeviceListIncarnation(const TF_DeviceList *list, int index, TF_Status *status)
+{
+    const listed_device *device = find_device(list, index, status);
+    return device ? device->incarnation : 0;
+}

@@ -1,0 +1,458 @@
+/* Graphs that are built operation by operation, and read again: inputs, attributes, colocation, messages, ops,
+ * functions. label: threads */
+#include "client.h"
+
+static TF_Status *s;
+static TF_Graph *graph;
+
+static int begin(void **state)
+{
+    (void)state;
+    s = TF_NewStatus();
+    graph = TF_NewGraph();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+    return 0;
+}
+
+static int count_operations(void)
+{
+    int count = 0;
+    for (size_t at = 0; TF_GraphNextOperation(graph, &at);)
+        count++;
+    return count;
+}
+
+static bool has_bytes(const TF_Buffer *buffer, const char *text)
+{
+    for (size_t i = 0; i + strlen(text) <= buffer->length; i++)
+        if (memcmp((const char *)buffer->data + i, text, strlen(text)) == 0)
+            return true;
+    return false;
+}
+
+static void operations_say_what_they_are(void **state)
+{
+    (void)state;
+    TF_Operation *feed = placeholder(graph, "feed", TF_INT32, s), *three = constant(graph, "scalar", int_tensor(3), s);
+    TF_Operation *sum = add(graph, "add", out(feed), out(three), s), *neg;
+    assert_fine(s);
+    assert_string_equal(TF_OperationName(feed), "feed");
+    assert_string_equal(TF_OperationOpType(feed), "Placeholder");
+    assert_string_equal(TF_OperationDevice(feed), "");
+    assert_int_equal(TF_OperationNumOutputs(feed), 1);
+    assert_int_equal(TF_OperationOutputType(out(feed)), TF_INT32);
+    assert_int_equal(TF_OperationOutputListLength(feed, "output", s), 1);
+    assert_fine(s);
+    assert_int_equal(TF_OperationOutputListLength(feed, "nothing", s), -1);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Output arg 'nothing' not found");
+    assert_int_equal(TF_OperationNumInputs(feed), 0);
+    assert_int_equal(TF_OperationNumInputs(sum), 2);
+    assert_int_equal(TF_OperationInputListLength(sum, "inputs", s), 2);
+    assert_fine(s);
+    assert_int_equal(TF_OperationInputListLength(sum, "nothing", s), -1);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Input arg 'nothing' not found");
+    assert_int_equal(TF_OperationInputType((TF_Input){sum, 1}), TF_INT32);
+    assert_ptr_equal(TF_OperationInput((TF_Input){sum, 1}).oper, three);
+    TF_Output inputs[2];
+    TF_OperationAllInputs(sum, inputs, 2);
+    assert_ptr_equal(inputs[0].oper, feed);
+    neg = unary(graph, "Neg", "neg", out(sum), s);
+    TF_Input consumers[3];
+    assert_int_equal(TF_OperationOutputNumConsumers(out(sum)), 1);
+    assert_int_equal(TF_OperationOutputConsumers(out(sum), consumers, 3), 1);
+    assert_ptr_equal(consumers[0].oper, neg);
+    assert_int_equal(consumers[0].index, 0);
+    assert_int_equal(TF_OperationOutputNumConsumers(out(neg)), 0);
+    assert_int_equal(count_operations(), 4);
+    assert_ptr_equal(TF_GraphOperationByName(graph, "neg"), neg);
+    TF_Buffer *def = TF_NewBuffer();
+    TF_OperationToNodeDef(neg, def, s);
+    assert_fine(s);
+    static const char expected[] = "\x0a\x03neg\x12\x03Neg\x1a\x03"
+                                   "add*\x07\x0a\x01T\x12\x02\x30\x03";
+    assert_int_equal(def->length, sizeof expected - 1);
+    assert_memory_equal(def->data, expected, sizeof expected - 1);
+    TF_DeleteBuffer(def);
+}
+
+static void a_failing_operation_leaves_the_graph_as_it_was(void **state)
+{
+    (void)state;
+    TF_Tensor *two = float_tensor((int64_t[]){2}, 1, (float[]){1, 2});
+    TF_Tensor *three = float_tensor((int64_t[]){3}, 1, (float[]){1, 2, 3});
+    TF_Operation *a = constant(graph, "a", two, s), *b = constant(graph, "b", three, s);
+    assert_null(add(graph, "sum", out(a), out(b), s));
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    assert_int_equal(count_operations(), 2);
+    assert_int_equal(TF_OperationOutputNumConsumers(out(a)), 0);
+    assert_non_null(add(graph, "sum", out(a), out(a), s));
+    assert_fine(s);
+    assert_null(add(graph, "sum", out(a), out(a), s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Duplicate node name in graph: 'sum'");
+    assert_null(TF_FinishOperation(TF_NewOperation(graph, "NoSuchOp", "x"), s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Op type not registered 'NoSuchOp' in binary running on ");
+    assert_null(TF_FinishOperation(TF_NewOperation(graph, "Placeholder", "x"), s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "dtype");
+    TF_OperationDescription *d = TF_NewOperation(graph, "Neg", "x");
+    TF_AddInput(d, (TF_Output){a, 7});
+    assert_null(TF_FinishOperation(d, s));
+    assert_int_not_equal(TF_GetCode(s), TF_OK);
+    assert_int_equal(count_operations(), 3);
+}
+
+static void devices_and_control_inputs_are_kept(void **state)
+{
+    (void)state;
+    TF_Operation *a = placeholder(graph, "a", TF_FLOAT, s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "NoOp", "after");
+    TF_SetDevice(d, "/job:localhost/task:0/device:CPU:0");
+    TF_AddControlInput(d, a);
+    TF_Operation *after = TF_FinishOperation(d, s), *found;
+    assert_fine(s);
+    assert_string_equal(TF_OperationDevice(after), "/job:localhost/task:0/device:CPU:0");
+    assert_int_equal(TF_OperationNumControlInputs(after), 1);
+    assert_int_equal(TF_OperationGetControlInputs(after, &found, 1), 1);
+    assert_ptr_equal(found, a);
+    assert_int_equal(TF_OperationNumControlOutputs(a), 1);
+    assert_int_equal(TF_OperationGetControlOutputs(a, &found, 1), 1);
+    assert_ptr_equal(found, after);
+    assert_int_equal(TF_OperationNumControlInputs(a), 0);
+    assert_int_equal(TF_OperationNumControlOutputs(after), 0);
+}
+
+static void shapes_are_refined(void **state)
+{
+    (void)state;
+    TF_Output x = out(placeholder(graph, "x", TF_INT32, s));
+    assert_int_equal(TF_GraphGetTensorNumDims(graph, x, s), -1);
+    assert_fine(s);
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){2, -1}, 2, s);
+    assert_fine(s);
+    int64_t dims[2] = {0};
+    TF_GraphGetTensorShape(graph, x, dims, 2, s);
+    assert_fine(s);
+    assert_true(dims[0] == 2 && dims[1] == -1);
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){2, 3}, 2, s);
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){2, -1}, 2, s);
+    TF_GraphSetTensorShape(graph, x, NULL, -1, s);
+    assert_fine(s);
+    TF_GraphGetTensorShape(graph, x, dims, 2, s);
+    assert_true(dims[0] == 2 && dims[1] == 3);
+    TF_GraphGetTensorShape(graph, x, dims, 5, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Expected rank is 5 but actual rank is 2");
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){2, 5}, 2, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    assert_int_equal(TF_GraphGetTensorNumDims(graph, out(constant(graph, "c", int_tensor(1), s)), s), 0);
+    TF_Graph *other = TF_NewGraph();
+    TF_GraphGetTensorNumDims(other, x, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Node x was not found in the graph");
+    TF_DeleteGraph(other);
+}
+
+static TF_Operation *finish(TF_OperationDescription *d)
+{
+    TF_Operation *made = TF_FinishOperation(d, s);
+    assert_fine(s);
+    return made;
+}
+
+static void assert_metadata(TF_Operation *oper, const char *name, int is_list, int64_t list_size, TF_AttrType type,
+                            int64_t total_size)
+{
+    TF_AttrMetadata m = TF_OperationGetAttrMetadata(oper, name, s);
+    assert_fine(s);
+    assert_int_equal(m.is_list, is_list);
+    assert_int_equal(m.list_size, list_size);
+    assert_int_equal(m.type, type);
+    assert_int_equal(m.total_size, total_size);
+}
+
+static void attributes_are_read_as_they_were_set(void **state)
+{
+    (void)state;
+    TF_Operation *image = placeholder(graph, "image", TF_FLOAT, s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "MaxPool", "pool");
+    const int64_t window[] = {1, 2, 3, 1};
+    TF_AddInput(d, out(image));
+    TF_SetAttrIntList(d, "ksize", window, 4);
+    TF_SetAttrIntList(d, "strides", window, 4);
+    TF_SetAttrString(d, "padding", "VALID", 5);
+    TF_Operation *pool = finish(d);
+    int64_t numbers[4] = {0};
+    assert_metadata(pool, "ksize", 1, 4, TF_ATTR_INT, -1);
+    TF_OperationGetAttrIntList(pool, "ksize", numbers, 4, s);
+    assert_fine(s);
+    assert_memory_equal(numbers, window, sizeof window);
+    assert_metadata(pool, "padding", 0, -1, TF_ATTR_STRING, 5);
+    char text[5];
+    TF_OperationGetAttrString(pool, "padding", text, 5, s);
+    assert_memory_equal(text, "VALID", 5);
+    assert_metadata(pool, "data_format", 0, -1, TF_ATTR_STRING, 4); /* a default */
+    assert_metadata(pool, "T", 0, -1, TF_ATTR_TYPE, -1);
+    TF_DataType type;
+    TF_OperationGetAttrType(pool, "T", &type, s);
+    assert_int_equal(type, TF_FLOAT);
+    TF_OperationGetAttrMetadata(pool, "missing", s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Operation 'pool' has no attr named 'missing'.");
+    TF_OperationGetAttrString(pool, "T", text, 5, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    TF_OperationGetAttrInt(pool, "padding", numbers, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    char names[200] = "";
+    for (int i = 0; i < TF_OperationGetNumAttrs(pool); i++) {
+        char name[40];
+        assert_true(TF_OperationGetAttrNameLength(pool, i) < 40);
+        TF_OperationGetAttrName(pool, i, name, s);
+        strcat(names, name);
+    }
+    assert_true(strstr(names, "ksize") && strstr(names, "data_format"));
+
+    d = TF_NewOperation(graph, "Placeholder", "shaped");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrShape(d, "shape", (int64_t[]){2, -1, 3}, 3);
+    TF_Operation *shaped = finish(d);
+    assert_metadata(shaped, "shape", 0, -1, TF_ATTR_SHAPE, 3);
+    TF_OperationGetAttrShape(shaped, "shape", numbers, 3, s);
+    assert_true(numbers[0] == 2 && numbers[1] == -1 && numbers[2] == 3);
+    TF_Buffer *proto = TF_NewBuffer();
+    TF_OperationGetAttrTensorShapeProto(shaped, "shape", proto, s);
+    assert_fine(s);
+    d = TF_NewOperation(graph, "Placeholder", "again");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrTensorShapeProto(d, "shape", proto->data, proto->length, s);
+    assert_fine(s);
+    assert_metadata(finish(d), "shape", 0, -1, TF_ATTR_SHAPE, 3);
+    TF_DeleteBuffer(proto);
+    d = TF_NewOperation(graph, "Placeholder", "unknown");
+    TF_SetAttrTensorShapeProto(d, "shape", "\xff\xff", 2, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Unparseable TensorShapeProto");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrShape(d, "shape", NULL, -1);
+    assert_metadata(finish(d), "shape", 0, -1, TF_ATTR_SHAPE, -1);
+
+    d = TF_NewOperation(graph, "FIFOQueueV2", "queue");
+    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_FLOAT, TF_INT32}, 2);
+    TF_SetAttrShapeList(d, "shapes", (const int64_t *[]){(int64_t[]){1, 3}, (int64_t[]){2, 4, 6}}, (int[]){2, 3}, 2);
+    TF_Operation *queue = finish(d);
+    assert_metadata(queue, "component_types", 1, 2, TF_ATTR_TYPE, -1);
+    assert_metadata(queue, "shapes", 1, 2, TF_ATTR_SHAPE, 5);
+    assert_metadata(queue, "capacity", 0, -1, TF_ATTR_INT, -1);
+    int64_t *dims[2], storage[5];
+    int ranks[2];
+    TF_OperationGetAttrShapeList(queue, "shapes", dims, ranks, 2, storage, 5, s);
+    assert_fine(s);
+    assert_true(ranks[0] == 2 && ranks[1] == 3 && dims[0][1] == 3 && dims[1][2] == 6);
+    TF_OperationGetAttrIntList(queue, "capacity", numbers, 4, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Value for 'capacity' is not a list.");
+    d = TF_NewOperation(graph, "FIFOQueueV2", "empty");
+    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_FLOAT}, 1);
+    assert_metadata(finish(d), "shapes", 1, 0, TF_ATTR_SHAPE, -1);
+
+    d = TF_NewOperation(graph, "LRN", "lrn");
+    TF_AddInput(d, out(image));
+    TF_SetAttrFloat(d, "alpha", 0.5f);
+    TF_Operation *lrn = finish(d);
+    float number = 0;
+    TF_OperationGetAttrFloat(lrn, "alpha", &number, s);
+    assert_true(number == 0.5f);
+    d = TF_NewOperation(graph, "MatMul", "product");
+    TF_AddInput(d, out(image));
+    TF_AddInput(d, out(image));
+    TF_SetAttrBool(d, "transpose_a", 1);
+    unsigned char flag = 0;
+    TF_OperationGetAttrBool(finish(d), "transpose_a", &flag, s);
+    assert_int_equal(flag, 1);
+}
+
+static void tensors_are_attributes(void **state)
+{
+    (void)state;
+    TF_Operation *numbers = constant(graph, "numbers", float_tensor((int64_t[]){2, 1}, 2, (float[]){3, 4}), s);
+    TF_Tensor *value = NULL;
+    assert_metadata(numbers, "value", 0, -1, TF_ATTR_TENSOR, -1);
+    TF_OperationGetAttrTensor(numbers, "value", &value, s);
+    assert_fine(s);
+    assert_int_equal(TF_Dim(value, 0), 2);
+    assert_true(((float *)TF_TensorData(value))[1] == 4);
+    TF_DeleteTensor(value);
+    TF_Tensor *texts = TF_AllocateTensor(TF_STRING, NULL, 0, sizeof(TF_TString));
+    TF_StringInit(TF_TensorData(texts));
+    TF_StringCopy(TF_TensorData(texts), "a text of more than twenty-two bytes", 36);
+    TF_Operation *text = constant(graph, "text", texts, s);
+    TF_OperationGetAttrTensor(text, "value", &value, s);
+    assert_fine(s);
+    assert_int_equal(TF_StringGetSize(TF_TensorData(value)), 36);
+    assert_memory_equal(TF_StringGetDataPointer(TF_TensorData(value)), "a text of more", 14);
+    TF_DeleteTensor(value);
+    /* dtype int32, shape [2], the values 7, 8 */
+    static const char proto[] = "\x08\x03\x12\x04\x12\x02\x08\x02\x3a\x02\x07\x08";
+    TF_Buffer *buffer = TF_NewBufferFromString(proto, sizeof proto - 1);
+    TF_Tensor *into = int_tensor(1);
+    TF_TensorFromProto(buffer, into, s);
+    assert_fine(s);
+    assert_int_equal(TF_TensorElementCount(into), 2);
+    assert_int_equal(((int32_t *)TF_TensorData(into))[1], 8);
+    TF_DeleteTensor(into);
+    TF_DeleteBuffer(buffer);
+}
+
+/* ---- colocation ------------------------------------------------------------------------------------------------- */
+
+/* The operation's "_class" is these texts; NULL: it has none. */
+static void assert_class(TF_OperationDescription *d, const char *first, const char *second)
+{
+    TF_Operation *made = finish(d);
+    TF_AttrMetadata m = TF_OperationGetAttrMetadata(made, "_class", s);
+    if (!first) {
+        assert_wrong(s, TF_INVALID_ARGUMENT, "has no attr named '_class'.");
+        return;
+    }
+    assert_fine(s);
+    assert_int_equal(m.list_size, second ? 2 : 1);
+    void *texts[2];
+    size_t lengths[2];
+    char storage[100];
+    TF_OperationGetAttrStringList(made, "_class", texts, lengths, 2, storage, sizeof storage, s);
+    assert_fine(s);
+    assert_memory_equal(texts[0], first, lengths[0]);
+    if (second)
+        assert_memory_equal(texts[1], second, lengths[1]);
+    TF_OperationGetAttrStringList(made, "_class", texts, lengths, 2, storage, 3, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Not enough storage to hold the requested list of strings");
+}
+
+static void colocation_is_a_sorted_set(void **state)
+{
+    (void)state;
+    TF_Operation *b = placeholder(graph, "b", TF_FLOAT, s), *a = placeholder(graph, "a", TF_FLOAT, s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "NoOp", "both");
+    TF_ColocateWith(d, b);
+    TF_ColocateWith(d, a);
+    TF_ColocateWith(d, b);
+    assert_class(d, "loc:@a", "loc:@b");
+    d = TF_NewOperation(graph, "NoOp", "replaced");
+    TF_ColocateWith(d, a);
+    TF_SetAttrStringList(d, "_class", (const void *[]){"loc:@b"}, (size_t[]){6}, 1);
+    assert_class(d, "loc:@b", NULL);
+    d = TF_NewOperation(graph, "NoOp", "added");
+    TF_SetAttrStringList(d, "_class", (const void *[]){"loc:@b"}, (size_t[]){6}, 1);
+    TF_ColocateWith(d, a);
+    assert_class(d, "loc:@a", "loc:@b");
+    d = TF_NewOperation(graph, "NoOp", "proto");
+    TF_ColocateWith(d, b);
+    TF_SetAttrValueProto(d, "_class", "\x0a\x08\x12\x06loc:@a", 10, s);
+    assert_fine(s);
+    assert_class(d, "loc:@a", NULL);
+    d = TF_NewOperation(graph, "NoOp", "cleared");
+    TF_ColocateWith(d, b);
+    TF_SetAttrStringList(d, "_class", NULL, NULL, 0);
+    assert_class(d, NULL, NULL);
+    d = TF_NewOperation(graph, "NoOp", "wrong");
+    TF_SetAttrValueProto(d, "_class", "\x18\x01", 2, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Expected \"list\" field for \"_class\" attribute");
+    TF_SetAttrValueProto(d, "x", "\xff\xff", 2, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Unparseable AttrValue proto");
+    assert_class(d, NULL, NULL);
+}
+
+/* ---- variables -------------------------------------------------------------------------------------------------- */
+
+static void references_are_a_type_of_their_own(void **state)
+{
+    (void)state;
+    TF_OperationDescription *d = TF_NewOperation(graph, "VariableV2", "v");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrShape(d, "shape", (int64_t[]){2}, 1);
+    TF_Operation *v = finish(d);
+    assert_int_equal(TF_OperationOutputType(out(v)), TF_FLOAT + 100);
+    TF_Operation *value = constant(graph, "value", float_tensor((int64_t[]){2}, 1, (float[]){5, 6}), s);
+    TF_Operation *assign = binary(graph, "Assign", "assign", out(v), out(value), s);
+    assert_int_equal(TF_OperationInputType((TF_Input){assign, 0}), TF_FLOAT + 100);
+    assert_int_equal(TF_OperationInputType((TF_Input){assign, 1}), TF_FLOAT);
+    TF_Operation *read = unary(graph, "Identity", "read", out(v), s);
+    TF_Session *session = session_of(graph, s);
+    TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, (const TF_Operation *[]){assign}, 1, NULL, s);
+    assert_fine(s);
+    TF_Tensor *result = run(session, (TF_Output){NULL, 0}, NULL, out(read), s);
+    assert_fine(s);
+    assert_true(((float *)TF_TensorData(result))[1] == 6);
+    TF_DeleteTensor(result);
+    close_session(session, s);
+}
+
+/* ---- ops -------------------------------------------------------------------------------------------------------- */
+
+static void ops_are_told(void **state)
+{
+    (void)state;
+    TF_Buffer *def = TF_NewBuffer(), *all = TF_GetAllOpList(), *kernels = TF_GetAllRegisteredKernels(s);
+    assert_fine(s);
+    assert_true(all->length > 10000);
+    assert_true(kernels->length > 1000);
+    TF_GraphGetOpDef(graph, "Add", def, s);
+    assert_fine(s);
+    assert_true(has_bytes(def, "Add"));
+    TF_DeleteBuffer(def);
+    def = TF_NewBuffer();
+    TF_GraphGetOpDef(graph, "MyFakeOp", def, s);
+    assert_wrong(s, TF_NOT_FOUND, "Op type not registered 'MyFakeOp' in binary");
+    TF_DeleteBuffer(def);
+    def = TF_GetRegisteredKernelsForOp("NoSuchOp", s);
+    assert_fine(s);
+    assert_int_equal(def->length, 0);
+    TF_DeleteBuffer(def);
+    def = TF_NewBuffer();
+    TF_GraphVersions(graph, def, s);
+    assert_fine(s);
+    assert_true(def->length > 0);
+    TF_DeleteBuffer(def);
+    TF_DeleteBuffer(all);
+    TF_DeleteBuffer(kernels);
+}
+
+static void lists_are_as_long_as_was_said(void **state)
+{
+    (void)state;
+    TF_Operation *axis = constant(graph, "axis", int_tensor(0), s);
+    TF_Operation *x = constant(graph, "x", float_tensor((int64_t[]){2}, 1, (float[]){1, 2}), s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "ConcatV2", "joined");
+    TF_AddInputList(d, (TF_Output[]){out(x), out(x), out(x)}, 3);
+    TF_AddInput(d, out(axis));
+    TF_Operation *joined = finish(d);
+    assert_int_equal(TF_OperationInputListLength(joined, "values", s), 3);
+    d = TF_NewOperation(graph, "IdentityN", "mixed");
+    TF_AddInputList(d, (TF_Output[]){out(axis), out(joined)}, 2);
+    TF_Operation *mixed = finish(d);
+    assert_int_equal(TF_OperationOutputListLength(mixed, "output", s), 2);
+    assert_int_equal(TF_OperationOutputType((TF_Output){mixed, 1}), TF_FLOAT);
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *result = run(session, (TF_Output){NULL, 0}, NULL, (TF_Output){mixed, 1}, s);
+    assert_fine(s);
+    assert_int_equal(TF_TensorElementCount(result), 6);
+    TF_DeleteTensor(result);
+    close_session(session, s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(operations_say_what_they_are, begin, end),
+        cmocka_unit_test_setup_teardown(a_failing_operation_leaves_the_graph_as_it_was, begin, end),
+        cmocka_unit_test_setup_teardown(devices_and_control_inputs_are_kept, begin, end),
+        cmocka_unit_test_setup_teardown(shapes_are_refined, begin, end),
+        cmocka_unit_test_setup_teardown(attributes_are_read_as_they_were_set, begin, end),
+        cmocka_unit_test_setup_teardown(tensors_are_attributes, begin, end),
+        cmocka_unit_test_setup_teardown(colocation_is_a_sorted_set, begin, end),
+        cmocka_unit_test_setup_teardown(references_are_a_type_of_their_own, begin, end),
+        cmocka_unit_test_setup_teardown(ops_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(lists_are_as_long_as_was_said, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
