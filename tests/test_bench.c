@@ -325,7 +325,7 @@ int main(void)
         cmocka_unit_test(numbers_are_what_their_names_say),
         cmocka_unit_test(accuracy_of_a_step_stands_behind_its_loss),
         cmocka_unit_test(memory_of_gpus_can_be_limited),
-        cmocka_unit_test(all_modes_of_update_run_without_a_gpu),
+        unsanitized_test(all_modes_of_update_run_without_a_gpu),
         cmocka_unit_test(every_flag_of_tf_cnn_benchmarks_is_there_or_answered_with_a_reason),
         cmocka_unit_test(combinations_that_cannot_be_are_refused_in_known_words),
         cmocka_unit_test(rules_of_the_benchmarks_are_followed),

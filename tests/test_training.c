@@ -338,11 +338,11 @@ int main(void)
         cmocka_unit_test(one_tower_trains_as_in_tensorflow),
         cmocka_unit_test(one_tower_on_a_gpu_trains_as_in_tensorflow),
         cmocka_unit_test(two_towers_on_two_gpus_train_as_in_tensorflow),
-        cmocka_unit_test(without_rewrites_training_is_as_in_tensorflow),
+        unsanitized_test(without_rewrites_training_is_as_in_tensorflow),
         cmocka_unit_test(plain_kernels_train_as_in_tensorflow),
         cmocka_unit_test(fast_kernels_plain_kernels_and_no_rewrites_agree),
-        cmocka_unit_test(memory_reuse_does_not_change_a_bit_of_training),
-        cmocka_unit_test(the_number_of_devices_does_not_change_a_bit_of_training),
+        unsanitized_test(memory_reuse_does_not_change_a_bit_of_training),
+        unsanitized_test(the_number_of_devices_does_not_change_a_bit_of_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,9 +88,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eval_needs_nothing_but_the_directory),
         cmocka_unit_test(eval_of_another_data_set_has_to_be_meant),
-        cmocka_unit_test(evaluation_while_training_costs_no_bits),
+        unsanitized_test(evaluation_while_training_costs_no_bits),
         cmocka_unit_test(as_many_checkpoints_stay_as_asked),
-        cmocka_unit_test(training_that_gets_no_better_ends_early_also_when_resumed),
+        unsanitized_test(training_that_gets_no_better_ends_early_also_when_resumed),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -14,6 +14,18 @@
 #include <cmocka.h>
 #include <tower/status.h>
 
+/* In the table of a program's tests, one in which sanitizers would see nothing that others do not show them: the thread
+ * sanitizer, for it has no threads of its own kind, or all. cmocka passes over what has no function. */
+#define unthreaded_test(test) ((struct CMUnitTest){#test, UNDER_THREAD_SANITIZER ? NULL : (test), NULL, NULL, NULL})
+#define unsanitized_test(test) ((struct CMUnitTest){#test, UNDER_SANITIZER ? NULL : (test), NULL, NULL, NULL})
+#ifdef __SANITIZE_THREAD__
+enum { UNDER_SANITIZER = 1, UNDER_THREAD_SANITIZER = 1 };
+#elif defined __SANITIZE_ADDRESS__
+enum { UNDER_SANITIZER = 1, UNDER_THREAD_SANITIZER = 0 };
+#else
+enum { UNDER_SANITIZER = 0, UNDER_THREAD_SANITIZER = 0 };
+#endif
+
 /* The call succeeds; otherwise its message is the failure. `error` is a tw_error in scope. */
 #define assert_ok(call)                                                                                                \
     do {                                                                                                               \

@@ -122,6 +122,9 @@ struct dense {
     }
 };
 
+/* Computes in rooms of its own, which sanitizers need not look at number by number; those of the card are read and
+ * written by load() and store(). */
+__attribute__((no_sanitize_address, no_sanitize_thread))
 static void convolve(const descriptor *op, places &where, direction way, cudnnBackendAttributeName_t window,
                      cudnnBackendAttributeName_t image, cudnnBackendAttributeName_t filter,
                      cudnnBackendAttributeName_t output)

@@ -542,7 +542,7 @@ int main(int count, char **words)
         cmocka_unit_test(a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went),
         cmocka_unit_test(what_the_cpu_reads_of_the_second_card_is_of_the_same_step),
         cmocka_unit_test(a_reduction_is_one_launch),
-        cmocka_unit_test(a_step_of_a_model_is_one_launch_on_one_card_and_on_two),
+        unthreaded_test(a_step_of_a_model_is_one_launch_on_one_card_and_on_two),
         cmocka_unit_test(sums_that_do_not_need_each_other_are_side_by_side),
     };
     if (count > 1 && strcmp(words[1], "three-cards") == 0) {
