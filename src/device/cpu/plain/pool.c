@@ -1,6 +1,7 @@
 /* pool.c - MaxPool, AvgPool and their gradients in plain C: any type, window, stride and padding.
  * They are what the fast kernels are tested against. */
 #include "base/memory.h"
+#include "device/cpu/plain/move.h"
 #include "device/cpu/plain/quantized.h"
 #include "device/cpu/plain/typed.h"
 #include "tensor/window.h"
@@ -35,25 +36,20 @@ static inline span windows_over(const twi_window *w, int side, int64_t input)
     return (span){first, last < w->output[side] ? last + 1 : w->output[side]};
 }
 
-/* Every window of a real image has a real cell; over an empty one, explicit padding makes windows that have none. */
-static inline bool covers_something(const twi_window *w)
+/* Where in dx the place is that input 2 says of window i; -1: nowhere. */
+static int64_t place_in_all(const twi_run *r, int64_t i)
 {
-    return w->image[0] > 0 && w->image[1] > 0;
+    const pool *p = r->state;
+    int64_t all = r->output_operands[0].elements, place = twi_input_int(r, 2, i);
+    if (!p->counts_batch && p->batch)
+        place += i / (r->input_operands[1].elements / p->batch) * (all / p->batch);
+    return place < all ? place : -1;
 }
 
-/* Places as output 1, and as input 2. */
-static inline void put_place(const twi_run *r, int64_t i, int64_t place)
+static tw_status fail_place(const twi_run *r, int64_t i)
 {
-    if (r->output_operands[1].dtype == TW_INT64)
-        ((int64_t *)r->outputs[1])[i] = place;
-    else
-        ((int32_t *)r->outputs[1])[i] = (int32_t)place;
-}
-
-static inline int64_t take_place(const twi_run *r, int64_t i)
-{
-    return r->input_operands[2].dtype == TW_INT64 ? ((const int64_t *)r->inputs[2])[i]
-                                                  : ((const int32_t *)r->inputs[2])[i];
+    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': place %lld is not in the image", r->node,
+                    (long long)twi_input_int(r, 2, i));
 }
 
 #define BODY "device/cpu/plain/pool.inl"
@@ -114,6 +110,16 @@ static tw_status prepare_forward(twi_prepare *p)
     return prepare(p, &p->inputs[0], &p->outputs[0]);
 }
 
+/* Every window of a real image has a real cell; over an empty one, explicit padding makes windows that have none, of which
+ * nothing is picked. */
+static tw_status prepare_picking(twi_prepare *p)
+{
+    tw_status status = prepare_forward(p);
+    if (status == TW_OK && p->inputs[0].elements == 0)
+        ((pool *)p->state)->batch = 0;
+    return status;
+}
+
 /* x, y, dy: dx */
 static tw_status prepare_max_grad(twi_prepare *p)
 {
@@ -127,7 +133,7 @@ static tw_status prepare_max_grad_grad(twi_prepare *p)
 {
     if (!tw_shape_equal(p->inputs[0].shape, p->inputs[2].shape))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the gradient must have the image's shape");
-    return prepare(p, &p->inputs[0], &p->outputs[0]);
+    return prepare_picking(p);
 }
 
 /* x, dy, places: dx */
@@ -185,8 +191,8 @@ const twi_kernel twi_cpu_pool_kernels[] = {
     TWI_INTEGER_ROWS("MaxPoolGradV2", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolGradGradV2", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
     TWI_INTEGER_ROWS("MaxPoolGradGradV2", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
-    TWI_FLOAT_ROWS("MaxPoolWithArgmax", prepare_forward, max_pool_where, twi_free),
-    TWI_INTEGER_ROWS("MaxPoolWithArgmax", prepare_forward, max_pool_where, twi_free),
+    TWI_FLOAT_ROWS("MaxPoolWithArgmax", prepare_picking, max_pool_where, twi_free),
+    TWI_INTEGER_ROWS("MaxPoolWithArgmax", prepare_picking, max_pool_where, twi_free),
     TWI_FLOAT_ROWS("MaxPoolGradWithArgmax", prepare_grad_where, max_pool_grad_where, twi_free),
     TWI_INTEGER_ROWS("MaxPoolGradWithArgmax", prepare_grad_where, max_pool_grad_where, twi_free),
     TWI_FLOAT_ROWS("AvgPool", prepare_forward, average_pool, twi_free, .accepts = accepts),

@@ -51,8 +51,6 @@ static tw_status NAME(max_pool_where)(const twi_run *r)
     const twi_window *w = &p->window;
     const REAL *x = r->inputs[0];
     int64_t channels = p->channels, blocks = (channels + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
-    if (!covers_something(w))
-        return TW_OK;
     TWI_PARALLEL_LOOP(r)
     for (int64_t job = 0; job < p->batch * w->output[0] * blocks; job++) {
         int64_t row = job / blocks, begin = job % blocks * CHANNEL_BLOCK, where[CHANNEL_BLOCK];
@@ -63,7 +61,7 @@ static tw_status NAME(max_pool_where)(const twi_run *r)
             NAME(find_maximum)(w, x + image + begin, channels, count, row % w->output[0], column, where);
             for (int64_t c = 0; c < count; c++) {
                 ((REAL *)r->outputs[0])[to + c] = x[image + begin + where[c]];
-                put_place(r, to + c, begin + where[c] + (p->counts_batch ? image : 0));
+                twi_output_int(r, 1, to + c, begin + where[c] + (p->counts_batch ? image : 0));
             }
         }
     }
@@ -73,17 +71,13 @@ static tw_status NAME(max_pool_where)(const twi_run *r)
 /* What flows into a maximum flows to where it was. */
 static tw_status NAME(max_pool_grad_where)(const twi_run *r)
 {
-    const pool *p = r->state;
     const REAL *dy = r->inputs[1];
     REAL *dx = r->outputs[0];
-    int64_t all = r->output_operands[0].elements, image = p->batch ? all / p->batch : 0;
-    int64_t windows = r->input_operands[1].elements, of_image = p->batch ? windows / p->batch : 1;
     twi_clear(dx, r->output_operands[0].bytes);
-    for (int64_t i = 0; i < windows; i++) {
-        int64_t place = take_place(r, i) + (p->counts_batch ? 0 : i / of_image * image);
-        if (place < 0 || place >= all)
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': place %lld is not in the image", r->node,
-                            (long long)take_place(r, i));
+    for (int64_t i = 0; i < r->input_operands[1].elements; i++) {
+        int64_t place = place_in_all(r, i);
+        if (place < 0)
+            return fail_place(r, i);
         dx[place] = ADD(dx[place], dy[i]);
     }
     return TW_OK;
@@ -98,8 +92,6 @@ static tw_status NAME(max_pool_grad)(const twi_run *r)
     REAL *dx = r->outputs[0];
     int64_t channels = p->channels, blocks = (channels + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
     twi_clear(dx, r->output_operands[0].bytes);
-    if (!covers_something(w))
-        return TW_OK;
     TWI_PARALLEL_LOOP(r)
     for (int64_t job = 0; job < p->batch * blocks; job++) {
         int64_t n = job / blocks, begin = job % blocks * CHANNEL_BLOCK;
@@ -125,8 +117,6 @@ static tw_status NAME(max_pool_grad_grad)(const twi_run *r)
     REAL *ddy = r->outputs[0];
     int64_t channels = p->channels, blocks = (channels + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
     twi_clear(ddy, r->output_operands[0].bytes);
-    if (!covers_something(w))
-        return TW_OK;
     TWI_PARALLEL_LOOP(r)
     for (int64_t job = 0; job < p->batch * blocks; job++) {
         int64_t n = job / blocks, begin = job % blocks * CHANNEL_BLOCK;

@@ -1,6 +1,8 @@
 /* typed.c - running float kernels on half and bfloat16. */
 #include "device/cpu/plain/typed.h"
 
+#include <string.h>
+
 enum { MOST_OPERANDS = 20 }; /* inputs or outputs of a kernel that is widened */
 
 static bool is_narrow(const twi_operand *operand)
@@ -93,6 +95,12 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
         if (is_narrow(&r->output_operands[i]))
             narrow(r, &r->output_operands[i], outputs[i], r->outputs[i]);
     return status;
+}
+
+void twi_clear(void *to, size_t bytes)
+{
+    if (bytes)
+        memset(to, 0, bytes);
 }
 
 int twi_team_for(const twi_run *r, int64_t items, int64_t elements)

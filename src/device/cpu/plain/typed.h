@@ -30,11 +30,7 @@ tw_status twi_prepare_typed(twi_prepare *p);
 tw_status twi_prepare_elementwise(twi_prepare *p);
 
 /* Zeros; an empty operand may have no memory at all. */
-static inline void twi_clear(void *to, size_t bytes)
-{
-    if (bytes)
-        memset(to, 0, bytes);
-}
+void twi_clear(void *to, size_t bytes);
 
 #define TWI_WIDENED(f)                                                                                                 \
     static tw_status f##_widened(const twi_run *r)                                                                     \

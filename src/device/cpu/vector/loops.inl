@@ -635,8 +635,8 @@ static inline TWI_INLINE void max_pool_range(twi_form form, const twi_image_job 
     const twi_pool *p = &j->pool;
     size_t row = pixel_bytes(form, p->channels, p->out_width);
     for (int64_t i = first; i < last; i++)
-        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, (char *)j->output + (size_t)i * row,
-                    NULL);
+        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, TWI_MAXIMUM,
+                    (char *)j->output + (size_t)i * row, NULL);
 }
 
 static void max_pool(const void *job, int64_t first, int64_t last, int thread)
@@ -665,7 +665,7 @@ static inline TWI_INLINE void max_pool_gradient_range(twi_form form, const twi_i
     uint8_t *argmax = image_scratch(j, thread);
     for (int64_t n = first; n < last; n++) {
         for (int64_t oy = 0; oy < p->out_height; oy++)
-            twi_max_row(form, form, p, bytes_on(j->input, (size_t)n * image), oy, NULL,
+            twi_max_row(form, form, p, bytes_on(j->input, (size_t)n * image), oy, TWI_ARGMAX, NULL,
                         argmax + oy * p->out_width * p->channels);
         spread(form, form, p, bytes_on(j->gradient, (size_t)n * pooled), argmax, (char *)j->output + (size_t)n * image);
     }
@@ -850,7 +850,7 @@ static inline TWI_INLINE void pool_lrn_range(twi_form form, const twi_image_job 
     size_t row = pixel_bytes(form, p->channels, p->out_width);
     for (int64_t i = first; i < last; i++) {
         char *pooled = (char *)j->pooled + (size_t)i * row;
-        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, pooled,
+        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, TWI_MAXIMUM | TWI_ARGMAX, pooled,
                     j->argmax_out + i * p->out_width * p->channels);
         normalize(form, form, &j->lrn, p->out_width, pooled, (char *)j->output + (size_t)i * row, scratch);
     }
@@ -895,8 +895,8 @@ static inline TWI_INLINE void lrn_pool_range(twi_form form, const twi_image_job 
         normalize(form, TWI_FLOATS, &j->lrn, p->height * p->width, bytes_on(j->input, (size_t)n * image), between,
                   scratch);
         for (int64_t i = n * p->out_height; i < (n + 1) * p->out_height; i++)
-            twi_max_row(TWI_FLOATS, form, p, between, i % p->out_height, (char *)j->output + (size_t)i * row,
-                        j->argmax_out + i * p->out_width * p->channels);
+            twi_max_row(TWI_FLOATS, form, p, between, i % p->out_height, TWI_MAXIMUM | TWI_ARGMAX,
+                        (char *)j->output + (size_t)i * row, j->argmax_out + i * p->out_width * p->channels);
     }
 }
 

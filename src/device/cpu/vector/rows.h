@@ -17,9 +17,12 @@ static inline TWI_INLINE void twi_cells_inside(int64_t start, int64_t size, int6
     *last = start + size > side ? side - start : size;
 }
 
+/* What is wanted of a window: the largest of its cells, and which it is. */
+enum { TWI_MAXIMUM = 1, TWI_ARGMAX = 2 };
+
 static inline TWI_INLINE void twi_max_cell(twi_form from, twi_form to, const twi_pool *p, const void *image, int64_t y,
                                            int64_t x, int64_t ky0, int64_t ky1, int64_t kx0, int64_t kx1, int64_t c,
-                                           int count, void *pooled, uint8_t *argmax, int64_t at)
+                                           int count, int wanted, void *pooled, uint8_t *argmax, int64_t at)
 {
     twi_floats best = twi_load_some(from, image, ((y + ky0) * p->width + x + kx0) * p->channels + c, count);
     twi_ints where = (twi_ints){0} + (int32_t)(ky0 * p->size[1] + kx0);
@@ -28,21 +31,21 @@ static inline TWI_INLINE void twi_max_cell(twi_form from, twi_form to, const twi
             twi_floats v = twi_load_some(from, image, ((y + ky) * p->width + x + kx) * p->channels + c, count);
             twi_ints larger = v > best;
             best = twi_choose(larger, v, best);
-            if (argmax)
+            if (wanted & TWI_ARGMAX)
                 where = (larger & (int32_t)(ky * p->size[1] + kx)) | (~larger & where);
         }
-    if (pooled)
+    if (wanted & TWI_MAXIMUM)
         twi_store_some(to, pooled, at + c, best, count);
-    if (argmax) {
+    if (wanted & TWI_ARGMAX) {
         twi_bytes bytes = twi_bytes_of_ints(where);
         memcpy(argmax + at + c, &bytes, (size_t)count);
     }
 }
 
-/* Row oy of one image's maxima, and for each the number ky * size + kx of the first cell that holds it (NULL: not
- * wanted). `pooled` and `argmax` are rows of out_width pixels. */
+/* Row oy of one image's maxima, and for each the number ky * size + kx of the first cell that holds it, as they are
+ * wanted. `pooled` and `argmax` are rows of out_width pixels. */
 static inline TWI_INLINE void twi_max_row(twi_form from, twi_form to, const twi_pool *p, const void *image, int64_t oy,
-                                          void *pooled, uint8_t *argmax)
+                                          int wanted, void *pooled, uint8_t *argmax)
 {
     int64_t y = oy * p->stride[0] - p->before[0], ky0, ky1, kx0, kx1, channels = p->channels;
     twi_cells_inside(y, p->size[0], p->height, &ky0, &ky1);
@@ -50,10 +53,11 @@ static inline TWI_INLINE void twi_max_row(twi_form from, twi_form to, const twi_
         int64_t x = ox * p->stride[1] - p->before[1], c = 0, at = ox * channels;
         twi_cells_inside(x, p->size[1], p->width, &kx0, &kx1);
         for (; c + TWI_LANES <= channels; c += TWI_LANES)
-            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, TWI_LANES, pooled, argmax, at);
-        if (c < channels)
-            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, (int)(channels - c), pooled, argmax,
+            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, TWI_LANES, wanted, pooled, argmax,
                          at);
+        if (c < channels)
+            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, (int)(channels - c), wanted, pooled,
+                         argmax, at);
     }
 }
 
