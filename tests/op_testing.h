@@ -49,6 +49,7 @@ typedef struct twt_op {
     tw_attr attrs[TWT_MOST]; /* those that do not follow from the inputs and are not at their default */
     int num_attrs;
     bool plain;              /* only rows named "plain" */
+    bool fed;                /* the inputs' values are not known before it runs */
     int threads;             /* 0: one */
     int overwrite;           /* lay output 0 over input overwrite - 1, if the kernel allows it; 0: over none */
     /* filled in */
@@ -103,7 +104,7 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
     tw_status status = TW_OK;
     int threads = op->threads ? op->threads : 1;
     for (int i = 0; i < op->num_inputs; i++) {
-        operands[i] = twt_operand(op->inputs[i], true);
+        operands[i] = twt_operand(op->inputs[i], !op->fed);
         from[i] = op->inputs[i]->data;
     }
     for (int i = 0; i < node->num_outputs; i++) {

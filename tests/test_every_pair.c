@@ -237,10 +237,29 @@ static void every_pair_gives_the_same_in_every_type_and_layout(void **state)
     assert_true(ops_tried > 60 && types_tried > 300);
 }
 
+static void pairs_of_truths_are_right_in_every_layout(void **state)
+{
+    static const struct {
+        const char *op;
+        bool results[4];
+    } ops[] = {{"LogicalAnd", {0, 0, 0, 1}}, {"LogicalOr", {0, 1, 1, 1}}, {"Equal", {1, 0, 0, 1}}, {"NotEqual", {0, 1, 1, 0}}};
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        table t = {.row = twi_op_find(ops[i].op), .dtype = TW_BOOL, .num_inputs = 2, .count = 2, .values = {0, 1}};
+        t.results = tw_tensor_create(TW_BOOL, TW_SHAPE(4));
+        assert_non_null(t.results);
+        memcpy(t.results->data, ops[i].results, sizeof ops[i].results);
+        for (int how = 0; how < NUM_LAYOUTS; how++)
+            assert_true(try_layout(&t, (layout)how));
+        tw_tensor_release(t.results);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_gives_the_same_in_every_type_and_layout),
+        cmocka_unit_test(pairs_of_truths_are_right_in_every_layout),
     };
     return cmocka_run_group_tests(tests, twt_open_devices, twt_close_devices);
 }

@@ -80,14 +80,17 @@ static bool is_small(const tw_node *node)
     return true;
 }
 
-/* Builds it, and runs it by the plain kernel and the fastest. */
-static void try(const twt_op *given_op, const char *what)
+/* Builds it, and runs it by the plain kernel and the fastest. Of what is fed the shapes are known, and the values when it
+ * runs. */
+static void try_as(const twt_op *given_op, bool fed, const char *what)
 {
     twt_op op = *given_op;
     tw_graph *graph = tw_graph_create();
     tw_output inputs[TWT_MOST];
+    op.fed = fed;
     for (int i = 0; i < op.num_inputs; i++)
-        inputs[i] = tw_constant(graph, op.inputs[i]);
+        inputs[i] = fed ? tw_placeholder(graph, op.inputs[i]->dtype, op.inputs[i]->shape)
+                        : tw_constant(graph, op.inputs[i]);
     tw_node *node = tw_add_node(graph, op.op, "n", inputs, op.num_inputs, op.attrs, op.num_attrs);
     tw_status status = tw_graph_status(graph);
     if (!node && (status == TW_OK || status == TW_INTERNAL || !strstr(tw_graph_message(graph), op.op)))
@@ -105,6 +108,11 @@ static void try(const twt_op *given_op, const char *what)
     refused += status != TW_OK;
     given += status == TW_OK;
     tw_graph_destroy(graph);
+}
+
+static void try(const twt_op *op, const char *what)
+{
+    try_as(op, false, what);
 }
 
 /* The same elements again and again, in another shape or type. */
@@ -226,6 +234,22 @@ static void with_input(const twt_op *right, int i, tw_tensor *tensor, const char
     tw_tensor_release(tensor);
 }
 
+/* False: there is no such value. */
+static bool with_value(const twt_op *right, int i, int number)
+{
+    char what[100];
+    twt_op op = *right;
+    op.inputs[i] = laid_out(right->inputs[i], right->inputs[i]->dtype, right->inputs[i]->shape);
+    bool is_one = op.inputs[i] && wrong_value(op.inputs[i], number);
+    for (int fed = 0; fed < 2 && is_one; fed++) {
+        snprintf(what, sizeof what, "input %d of type %s has value %d%s", i, tw_dtype_name(op.inputs[i]->dtype), number,
+                 fed ? ", fed" : "");
+        try_as(&op, fed, what);
+    }
+    tw_tensor_release(op.inputs[i]);
+    return is_one;
+}
+
 static void wrong_inputs(const twt_op *right)
 {
     char what[100];
@@ -241,15 +265,8 @@ static void wrong_inputs(const twt_op *right)
             snprintf(what, sizeof what, "input %d is in shape %d", i, k);
             with_input(right, i, laid_out(input, input->dtype, shape), what);
         }
-        for (int k = 0;; k++) {
-            tw_tensor *changed = laid_out(input, input->dtype, input->shape);
-            if (!changed || !wrong_value(changed, k)) {
-                tw_tensor_release(changed);
-                break;
-            }
-            snprintf(what, sizeof what, "input %d has value %d", i, k);
-            with_input(right, i, changed, what);
-        }
+        for (int k = 0; with_value(right, i, k); k++)
+            ;
     }
     for (int i = 0; i < right->num_inputs; i++) { /* one is missing, or there twice */
         op = *right;
@@ -367,14 +384,8 @@ static void make_wrong_in_type(const twt_typed *t)
             snprintf(what, sizeof what, "input %d of type %s is in shape %d", i, tw_dtype_name(t->to), k);
             with_input(&op, i, laid_out(op.inputs[i], op.inputs[i]->dtype, shape), what);
         }
-        for (int k = 0; k < 9; k++) {
-            tw_tensor *changed = laid_out(op.inputs[i], op.inputs[i]->dtype, op.inputs[i]->shape);
-            snprintf(what, sizeof what, "input %d with type %s has value %d", i, tw_dtype_name(t->to), k);
-            if (changed && wrong_value(changed, k))
-                with_input(&op, i, changed, what);
-            else
-                tw_tensor_release(changed);
-        }
+        for (int k = 0; k < 9 && with_value(&op, i, k); k++)
+            ;
     }
     tw_set_allocator(NULL, NULL);
     twt_op_release(&op);

@@ -154,3 +154,14 @@ for peephole in [False, True]:
     cases.case("LSTMBlockCell", **small, **options)
     several = dict(small, x=eighths(random, 3, 2, 3, low=-4, high=5))
     cases.case("BlockLSTM", seq_len_max=i64(3), **several, **options)
+
+# ---- rows in place, and pools of drawn borders
+
+for op in ["InplaceAdd", "InplaceSub"]:
+    cases.case(op, x=eighths(random, 4, 3), i=i32([1, 3, 1]), v=eighths(random, 3, 3))
+orig = eighths(random, 1, 4, 4, 2, low=-8, high=9)
+borders = dict(row_pooling_sequence=i64([0, 2, 4]), col_pooling_sequence=i64([0, 1, 4]))
+cases.case("FractionalAvgPoolGrad", orig_input_tensor_shape=i64([1, 4, 4, 2]), out_backprop=eighths(random, 1, 2, 2, 2),
+           **borders)
+pooled = np.stack([[orig[0, a:b, c:d].max((0, 1)) for c, d in [(0, 1), (1, 4)]] for a, b in [(0, 2), (2, 4)]])[None]
+cases.case("FractionalMaxPoolGrad", orig_input=orig, orig_output=pooled, out_backprop=eighths(random, 1, 2, 2, 2), **borders)
