@@ -282,3 +282,59 @@ def learned_after_a_branch():
 
 
 program("learned_after_a_branch", learned_after_a_branch, {"x": f32([0.5, 0.25, -1])}, {"x": f32([1, 0, 2])}, init=True)
+
+# ---- lists and arrays of tensors, without a loop ----
+
+
+def lists():
+    shape, values = holder(tf.int32, [None], "shape"), holder(tf.float32, [None, None], "values")
+    count, at = holder(tf.int32, [], "count"), holder(tf.int32, [], "at")
+    rows, more = holder(tf.int32, [None], "rows"), holder(tf.float32, [None], "more")
+    given = dict(element_shape=shape, element_dtype=tf.float32)
+    empty = raw.TensorListReserve(element_shape=shape, num_elements=count, element_dtype=tf.float32)
+    made = raw.TensorListFromTensor(tensor=values, element_shape=shape)
+    one = raw.TensorListSetItem(input_handle=empty, index=at, item=more)
+    placed = raw.TensorListScatterIntoExistingList(input_handle=made, tensor=values, indices=rows)
+    scattered = raw.TensorListScatterV2(tensor=values, indices=rows, element_shape=shape, num_elements=count)
+    grown = raw.TensorListPushBack(input_handle=made, tensor=more)
+    shorter, popped = raw.TensorListPopBack(input_handle=grown, **given)
+    cut = raw.TensorListSplit(tensor=values, element_shape=[-1, 2], lengths=tf.cast(rows, tf.int64))
+    joined = raw.TensorListConcatLists(input_a=made, input_b=grown, element_dtype=tf.float32)
+    return [
+        raw.TensorListStack(input_handle=one, num_elements=-1, **given),
+        raw.TensorListStack(input_handle=placed, num_elements=-1, **given),
+        raw.TensorListGather(input_handle=scattered, indices=rows, **given),
+        raw.TensorListGetItem(input_handle=grown, index=at, **given),
+        popped,
+        raw.TensorListLength(input_handle=shorter),
+        raw.TensorListConcatV2(input_handle=cut, element_shape=[-1, 2], leading_dims=np.int64([]),
+                               element_dtype=tf.float32)[0],
+        raw.TensorListStack(input_handle=joined, num_elements=-1, **given),
+        raw.TensorListLength(input_handle=raw.TensorListResize(input_handle=made, size=count)),
+        raw.TensorListElementShape(input_handle=made, shape_type=tf.int32),
+    ]
+
+
+def arrays():
+    values, at = holder(tf.float32, [None, None], "values"), holder(tf.int32, [], "at")
+    count, rows, more = holder(tf.int32, [], "count"), holder(tf.int32, [None], "rows"), holder(tf.float32, [None], "more")
+    def array():
+        return raw.TensorArrayV3(size=count, dtype=tf.float32, dynamic_size=True, clear_after_read=False)
+    a, b = array(), array()
+    scattered = raw.TensorArrayScatterV3(handle=a[0], indices=rows, value=values, flow_in=a[1])
+    written = raw.TensorArrayWriteV3(handle=a[0], index=at, value=more, flow_in=scattered)
+    cut = raw.TensorArraySplitV3(handle=b[0], value=more, lengths=np.int64([1, 1]), flow_in=b[1])
+    gradient = raw.TensorArrayGradV3(handle=a[0], flow_in=written, source="gradients")
+    return [
+        raw.TensorArrayReadV3(handle=a[0], index=at, flow_in=written, dtype=tf.float32),
+        raw.TensorArrayGatherV3(handle=a[0], indices=rows, flow_in=written, dtype=tf.float32),
+        raw.TensorArrayConcatV3(handle=b[0], flow_in=cut, dtype=tf.float32)[0],
+        raw.TensorArraySizeV3(handle=a[0], flow_in=written),
+        raw.TensorArraySizeV3(handle=gradient[0], flow_in=gradient[1]),
+    ]
+
+
+feeds = {"values": eighths(2, 2), "rows": np.int32([1, 0]), "more": eighths(2), "at": np.int32(1), "count": np.int32(2)}
+program("arrays_without_a_loop", arrays, dict(feeds, rows=np.int32([0, 2])))
+program("lists_without_a_loop", lists, dict(feeds, shape=np.int32([2]), rows=np.int32([1, 1])),
+        dict(feeds, shape=np.int32([2]), rows=np.int32([0, 2]), count=np.int32(3)))
