@@ -142,9 +142,14 @@ static void add_beside(TF_OperationDescription *d, const char *text, size_t leng
 
 void TF_ColocateWith(TF_OperationDescription *desc, TF_Operation *op)
 {
-    char text[600];
-    snprintf(text, sizeof text, "loc:@%s", TF_OperationName(op));
-    add_beside(desc, text, strlen(text));
+    char *text = NULL;
+    int length = asprintf(&text, "loc:@%s", TF_OperationName(op));
+    if (length < 0) {
+        desc->failed = true;
+        return;
+    }
+    add_beside(desc, text, (size_t)length);
+    free(text);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------------------------- */
@@ -470,13 +475,14 @@ static void write_def(const TF_OperationDescription *d, wire *def)
 {
     enum { NODE = 1, NAME = 1, OP = 2, INPUT = 3, DEVICE = 4, ATTR = 5, KEY = 1, VALUE = 2 };
     wire node = {0};
-    char text[600];
     wire_text(&node, NAME, d->name);
     wire_text(&node, OP, d->type);
     for (int i = 0; i < d->num_inputs + d->num_controls; i++) {
         TF_Output input = d->inputs[i];
-        snprintf(text, sizeof text, i < d->num_inputs ? "%s:%d" : "^%s", TF_OperationName(input.oper), input.index);
-        wire_text(&node, INPUT, text);
+        if (i < d->num_inputs)
+            wire_printf(&node, INPUT, "%s:%d", TF_OperationName(input.oper), input.index);
+        else
+            wire_printf(&node, INPUT, "^%s", TF_OperationName(input.oper));
     }
     if (d->device)
         wire_text(&node, DEVICE, d->device);

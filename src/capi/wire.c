@@ -1,6 +1,8 @@
 /* wire.c - see wire.h. */
 #include "wire.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +75,19 @@ void wire_bytes(wire *w, int field, const void *data, size_t size)
 void wire_text(wire *w, int field, const char *text)
 {
     wire_bytes(w, field, text, strlen(text));
+}
+
+void wire_printf(wire *w, int field, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        w->failed = true;
+    else
+        wire_text(w, field, text);
+    va_end(arguments);
+    free(text);
 }
 
 void wire_message(wire *w, int field, wire *message)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tower/language.h>
 
 /* Bytes that grow. All zeros is an empty one; when memory ran out `failed` is set, and stays. */
 typedef struct wire {
@@ -20,6 +21,7 @@ void wire_int(wire *w, int field, uint64_t value); /* int32, int64, bool, enum; 
 void wire_float(wire *w, int field, float value);
 void wire_bytes(wire *w, int field, const void *data, size_t size);
 void wire_text(wire *w, int field, const char *text);
+void wire_printf(wire *w, int field, const char *format, ...) TW_PRINTF(3, 4);
 void wire_message(wire *w, int field, wire *message); /* which is freed */
 void wire_packed(wire *w, uint64_t value);            /* a number without a field: an item of a packed list */
 

@@ -50,7 +50,6 @@ void tw_graph_destroy(tw_graph *graph)
     twi_free(graph);
 }
 
-
 /* No graph has failed as well: tw_graph_create() had no memory for one, which nobody had to look at. */
 static const tw_error no_graph = {TW_INVALID_ARGUMENT,
                                   "the graph is NULL: tw_graph_create() had no memory, or was not called"};
@@ -545,7 +544,7 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
 
 static void forget_node(tw_graph *graph, tw_node *node)
 {
-    char key[MOST_NAME_BYTES];
+    char key[TWI_NAME_BYTES];
     size_t length = strlen(node->name);
     for (size_t i = 0; i <= length && i < sizeof key; i++)
         key[i] = (char)tolower((unsigned char)node->name[i]);
