@@ -81,7 +81,8 @@ static void gpus_are_left_alone_when_asked(void **state)
 /* ---- with a card ------------------------------------------------------------------------------------------- */
 
 static const tw_dtype floats[] = {TW_FLOAT32, TW_BFLOAT16, TW_FLOAT16};
-enum { FLOATS = sizeof floats / sizeof *floats, MOST_COVERED = 256 };
+/* In each of them blocks meet alike, which is what the thread sanitizer looks at. */
+enum { FLOATS = UNDER_THREAD_SANITIZER ? 1 : sizeof floats / sizeof *floats, MOST_COVERED = 256 };
 
 static const char *covered[MOST_COVERED]; /* ops that some case has run on the card */
 static int num_covered;
@@ -1729,7 +1730,7 @@ static void last_layers_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
     needs_card();
-    for (int t = 0; t < 2; t++)
+    for (int t = 0; t < 2 - UNDER_THREAD_SANITIZER; t++)
         for (int s = 0; s < LAYERS; s++) {
             tw_tensor *apart[LAYER_VALUES], *one[LAYER_VALUES], *again[LAYER_VALUES];
             bool joined[3], fits = s < LAYERS - 1;
@@ -2021,12 +2022,23 @@ static void first_layers_of_ours_pool_and_normalize(void **state)
 }
 
 /* Blocks have several images, and go on with what others made. */
-static void gradients_of_filters_of_many_images_are_those_apart(void **state)
+static void gradients_of_filters_of_many_images_are_those_of_the_cpu(void **state)
 {
     (void)state;
+    tw_tensor *found[POOLED_ALL], *expected[POOLED_ALL];
+    bool joined, unused;
     needs_card();
     take_ours();
-    compare_pooled(TW_BFLOAT16, MANY_POOLED, false);
+    take_variant(6);
+    run_pooled("/gpu:0", TW_BFLOAT16, MANY_POOLED, false, false, found, &joined);
+    assert_true(joined && ours == 2);
+    run_pooled("/cpu:0", TW_BFLOAT16, MANY_POOLED, true, false, expected, &unused);
+    for (int v = 0; v < POOLED_VALUES; v++) {
+        twt_case c = {.file = "many images", .line = v, .op.op = "_Conv2DMaxPoolLRN", .expected = {expected[v]}};
+        twt_compare(&c, 0, found[v], "on the card");
+    }
+    release_pooled(found);
+    release_pooled(expected);
     take_all_again();
 }
 
@@ -2515,7 +2527,7 @@ int main(int count, char **words)
         cmocka_unit_test(last_layers_in_bfloat16_round_once),
         cmocka_unit_test(normalized_convolutions_on_the_card_are_those_apart),
         cmocka_unit_test(first_layers_of_ours_pool_and_normalize),
-        cmocka_unit_test(gradients_of_filters_of_many_images_are_those_apart),
+        cmocka_unit_test(gradients_of_filters_of_many_images_are_those_of_the_cpu),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),
