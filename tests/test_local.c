@@ -436,9 +436,9 @@ static void running_out_of_memory_while_groups_are_saved_is_an_error(void **stat
     (void)state;
     tw_trainer *trainer = start_local(&plain, 3, 1, 2, 1);
     bool failed = true;
-    for (int n = 0; failed; n += 31) { /* each syncs files */
+    while (failed) { /* each syncs files */
         const char *folder = scratch_folder();
-        fail_allocation(n);
+        fail_at_new_place();
         tw_status status = tw_trainer_save(trainer, folder, 0, &error);
         failed = stop_failing_allocations();
         if (status != TW_OK)
