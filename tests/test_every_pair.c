@@ -242,7 +242,10 @@ static void pairs_of_truths_are_right_in_every_layout(void **state)
     static const struct {
         const char *op;
         bool results[4];
-    } ops[] = {{"LogicalAnd", {0, 0, 0, 1}}, {"LogicalOr", {0, 1, 1, 1}}, {"Equal", {1, 0, 0, 1}}, {"NotEqual", {0, 1, 1, 0}}};
+    } ops[] = {{"LogicalAnd", {0, 0, 0, 1}},
+               {"LogicalOr", {0, 1, 1, 1}},
+               {"Equal", {1, 0, 0, 1}},
+               {"NotEqual", {0, 1, 1, 0}}};
     (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         table t = {.row = twi_op_find(ops[i].op), .dtype = TW_BOOL, .num_inputs = 2, .count = 2, .values = {0, 1}};

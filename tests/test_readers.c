@@ -10,7 +10,9 @@
 #include "faulty_memory.h"
 #include "format/bundle.h"
 #include "format/example.h"
+#include "format/proto/saved_slices.pb-c.h"
 #include "format/proto/text.pb-c.h"
+#include "format/saved_slices.h"
 #include "format/snappy.h"
 #include "format/table.h"
 #include "format/text_format.h"
@@ -19,6 +21,10 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <stdio.h>
+
+#include <jpeglib.h> /* after stdio.h, whose FILE it takes for granted */
+
 #include <sys/stat.h>
 #include <tower/data.h>
 #include <tower/io.h>
@@ -509,6 +515,15 @@ static void only_members_that_are_wanted_are_unpacked(void **state)
     memset(far, 'x', 4999);
     write_archive(both, 2);
     assert_fails(twi_unpack(&pair, far, in_folder("pair.tar.gz"), &error), TW_INVALID_ARGUMENT, "name is too long");
+    for (size_t size = 4060; size < 4096; size++) { /* the folder's name may fit, and a member's behind it not */
+        snprintf(far, 5000, "%s", folder);
+        for (size_t i = strlen(far); i < size; i++)
+            far[i] = i % 2 ? '/' : '.';
+        far[size] = 0;
+        error = (tw_error){0};
+        assert_true(twi_unpack(&pair, far, in_folder("pair.tar.gz"), &error) == TW_OK || error.message[0]);
+    }
+    assert_non_null(strstr(error.message, "name is too long"));
     free(far);
     assert_fails(twi_unpack(&pair, folder, in_folder("nowhere.tar.gz"), &error), TW_DATA_LOSS, "cannot be unpacked");
 }
@@ -586,6 +601,7 @@ static void the_name_of_the_newest_checkpoint_may_be_written_in_many_ways(void *
         {"model_checkpoint_path: \"far/m-9\\0\"", true}, /* a zero ends it */
         {"model_checkpoint_path: \"far/m-\\7\"", false},
         {"model_checkpoint_path: \"far/m-\\07\"", false},
+        {"model_checkpoint_path: \"far/m-\\09\"", false},
         {"model_checkpoint_path: far/m-9\n", false},
         {"model_checkpoint_path: \"\"\n", false},
         {"all_model_checkpoint_paths: \"far/m-9\"\n", false},
@@ -632,6 +648,86 @@ static void keys_of_all_kinds_divide_blocks(void **state)
         assert_int_equal(found, last);
         twi_table_free(&table);
     }
+}
+
+/* An entry of a checkpoint as TensorFlow wrote them until 0.11; a text that begins with "!" as it is. */
+static void add_old_entry(twi_table_builder *table, const char *key, const char *text)
+{
+    twi_text wire = {0};
+    if (*text == '!')
+        twi_text_append(&wire, text, strlen(text));
+    else
+        assert_ok(twi_text_to_wire(&twi__saved_tensor_slices__descriptor, text, strlen(text), &wire, &error));
+    twi_table_add(table, key, strlen(key), wire.data ? wire.data : "", wire.size);
+    twi_text_free(&wire);
+}
+
+static void old_checkpoints_are_refused_by_what_is_wrong_in_them(void **state)
+{
+    (void)state;
+#define LIST(more) "meta { tensor { name: 'a' type: 1 shape { dim { size: 2 } } } " more " }"
+#define SIX "dim {} dim {} dim {} dim {} dim {} dim {} "
+#define PART(of, where, values) "data { name: '" of "' slice { extent { " where " } } data { " values " } }"
+    static const char whole[] = PART("a", "", "float_val: 1 float_val: 2");
+    static const struct {
+        const char *entries[3], *words; /* the first under no key; words: NULL if it is read */
+    } cases[] = {
+        {{LIST(""), whole}, NULL},
+        {{LIST("versions { min_consumer: 1 }"), whole}, NULL},
+        {{LIST("versions { min_consumer: 2 }"), whole}, "reader of version 2"},
+        {{"data { name: 'a' }"}, "cannot be understood"},
+        {{"!\xff\xff"}, "cannot be understood"},
+        {{NULL, whole}, "cannot be understood"},
+        {{LIST(""), "meta { }"}, "cannot be understood"},
+        {{LIST(""), PART("b", "", "")}, "which it does not list"},
+        {{LIST(""), PART("a", "start: 1 length: 2", "")}, "lies outside"},
+        {{LIST(""), PART("a", "start: 0 length: 1", "float_val: 1")}, "do not cover it"},
+        {{LIST(""), PART("a", "start: 0 length: 1", "float_val: 1"), PART("a", "start: 1 length: 1", "float_val: 2")},
+         NULL},
+        {{LIST(""), PART("a", "", "tensor_content: 'xyz'")}, "tensor 'a'"},
+        {{LIST("")}, "do not cover it"},
+        {{LIST("tensor { name: 'a' type: 1 shape { dim { size: 2 } } }"), whole}, NULL},
+        {{LIST("tensor { name: 'a' type: 2 shape { dim { size: 2 } } }"), whole}, "listed twice"},
+        {{LIST("tensor { name: 'a' type: 1 shape { dim { size: 3 } } }"), whole}, "listed twice"},
+        {{LIST("tensor { name: 'b' type: 1 shape { dim { size: -1 } } }"), whole}, "impossible shape"},
+        {{LIST("tensor { name: 'b' type: 1 shape { dim { size: -5 } } }"), whole}, "impossible shape"},
+        {{LIST("tensor { name: 'b' type: 1 shape { unknown_rank: true } }"), whole, PART("b", "", "")}, NULL},
+        {{LIST("tensor { name: 'b' type: 1 shape { " SIX SIX SIX SIX SIX SIX " } }"), whole}, NULL},
+        {{LIST("tensor { name: 'b' type: 0 shape { } }"), whole, PART("b", "", "")}, NULL},
+        {{LIST("tensor { name: 'b' type: 20 shape { } }"), whole}, NULL},
+        {{LIST("tensor { name: 'b' type: 21 shape { } }"), whole}, NULL},
+        {{LIST("tensor { name: 'b' type: 1 }"), whole}, "do not cover it"},
+        {{LIST("tensor { name: 'b' type: 7 shape { dim { size: 2 } } }"), whole,
+          PART("b", "start: 0 length: 1", "string_val: 'x'")}, "strings in parts"},
+        {{LIST("tensor { name: 'b' type: 2 shape { dim { size: 1099511627776 } } }"), whole,
+          PART("b", "start: 0 length: 1", "double_val: 1")}, "larger than its file"},
+        {{LIST("tensor { name: 'b' type: 2 shape { dim { size: 4611686018427387904 } } }"), whole,
+          PART("b", "start: 0 length: 1", "double_val: 1")}, "larger than its file"},
+        {{LIST("tensor { name: 'b' type: 1 shape { dim { size: 3 } } }"), whole,
+          "data { name: 'b' slice { extent { } } }"}, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char *const keys[] = {"", "k", "l"};
+        twi_table_builder table;
+        twi_saved_slices saved = {0};
+        twi_table_start(&table, 0);
+        for (int k = 0; k < 3; k++)
+            if (cases[i].entries[k])
+                add_old_entry(&table, keys[k], cases[i].entries[k]);
+        assert_ok(twi_table_finish(&table, &error));
+        store("old", table.file.data, table.file.size);
+        twi_table_free(&table);
+        error = (tw_error){0};
+        assert_true(twi_saved_slices_are_there(in_folder("ol[d]")));
+        tw_status status = twi_saved_slices_read(in_folder("old"), &saved, &error);
+        if (cases[i].words ? status == TW_OK || !strstr(error.message, cases[i].words) : status != TW_OK)
+            fail_msg("old checkpoint %zu: status %d, '%s', expected '%s'", i, status, error.message,
+                     cases[i].words ? cases[i].words : "");
+        twi_saved_slices_free(&saved);
+    }
+#undef LIST
+#undef SIX
+#undef PART
 }
 
 static void what_snappy_packed_is_refused_by_each_of_its_lengths(void **state)
@@ -896,6 +992,36 @@ static void an_order_that_is_changed_is_no_order(void **state)
         }
 }
 
+/* An order is gone on with where all that it was made by is the same. */
+static void an_order_of_another_run_is_begun_anew(void **state)
+{
+    (void)state;
+    const twi_order_head head = {.model = "small", .towers = 2, .batch = 4, .seed = 7};
+    twi_order_head others[6];
+    for (int i = 0; i < 6; i++)
+        others[i] = head;
+    snprintf(others[1].model, sizeof others[1].model, "other");
+    others[2].towers = 3;
+    others[3].batch = 5;
+    others[4].seed = 8;
+    for (int i = 0; i < 6; i++) {
+        twi_order_record record = {.tower = 1};
+        twi_order_writer *writer;
+        twi_order_log log;
+        const char *path = in_folder("run");
+        int64_t step = i == 5 ? 3 : 1; /* 3: it has not come so far */
+        assert_ok(twi_order_writer_open(path, &head, 0, &writer, &error));
+        assert_ok(twi_order_writer_add(writer, &record, &error));
+        twi_order_writer_close(writer);
+        assert_ok(twi_order_writer_open(path, &others[i], step, &writer, &error));
+        twi_order_writer_close(writer);
+        assert_ok(twi_order_log_read(path, &log, &error));
+        assert_int_equal(log.head.first, i == 0 ? 0 : step);
+        assert_int_equal(log.count, i == 0);
+        twi_order_log_free(&log);
+    }
+}
+
 static tw_status decode_gif(const void *bytes, size_t size, twi_image *image)
 {
     int frames = 0;
@@ -967,6 +1093,144 @@ static void a_picture_that_is_cut_or_changed_is_refused_or_shows_something(void 
     }
 }
 
+/* A PNG whose head says another size; at: where, and the head's sum is made anew. */
+static void put_side(char *png, size_t at, uint32_t side)
+{
+    const uint8_t big[] = {(uint8_t)(side >> 24), (uint8_t)(side >> 16), (uint8_t)(side >> 8), (uint8_t)side};
+    memcpy(png + at, big, 4);
+    uint32_t sum = (uint32_t)crc32(0, (const Bytef *)png + 12, 17);
+    const uint8_t sum_bytes[] = {(uint8_t)(sum >> 24), (uint8_t)(sum >> 16), (uint8_t)(sum >> 8), (uint8_t)sum};
+    memcpy(png + 29, sum_bytes, 4);
+}
+
+static void heads_of_pictures_claim_no_more_than_their_file_can_have(void **state)
+{
+    (void)state;
+    static const uint32_t sides[][2] = {{0, 9},        {9, 0},     {16385, 1}, {1, 16385}, {16384, 16384}, {16384, 6000},
+                                        {10000, 9999}, {16384, 9}, {9, 16384}, {0x7fffffff, 0x7fffffff}};
+    uint8_t pixels[9 * 9 * 8] = {0};
+    twi_image image = {9, 9, 3, pixels}, read;
+    char *bytes;
+    size_t size;
+    for (int words = 0; words < 2; words++) {
+        assert_ok((words ? twi_image_encode_png_words : twi_image_encode_png)(&image, &bytes, &size, &error));
+        for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+            put_side(bytes, 16, sides[i][0]);
+            put_side(bytes, 20, sides[i][1]);
+            error = (tw_error){0};
+            assert_true((words ? decode_words : decode_any)(bytes, size, &read) != TW_OK);
+            assert_non_null(strstr(error.message, "picture"));
+        }
+        twi_free(bytes);
+    }
+    assert_ok(twi_image_encode_png(&image, &bytes, &size, &error));
+    assert_int_equal(decode_words(bytes, size, &read), TW_DATA_LOSS);
+    assert_non_null(strstr(error.message, "no words of 16 bits"));
+    twi_free(bytes);
+}
+
+static void pictures_that_no_format_has_are_not_written(void **state)
+{
+    (void)state;
+    static const int wrong[][3] = {{0, 9, 3}, {9, 0, 3}, {65501, 1, 3}, {1, 65501, 3}, {9, 9, 0}, {9, 9, 5}};
+    twi_jpeg_options options = {.quality = 90};
+    char *bytes;
+    size_t size;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        twi_image image = {wrong[i][0], wrong[i][1], wrong[i][2], NULL};
+        assert_int_equal(twi_image_encode_png(&image, &bytes, &size, &error), TW_INVALID_ARGUMENT);
+        assert_int_equal(twi_image_encode_jpeg(&image, &options, &bytes, &size, &error), TW_INVALID_ARGUMENT);
+        if (wrong[i][0] < 65501 && wrong[i][1] < 65501)
+            assert_int_equal(twi_image_encode_png_words(&image, &bytes, &size, &error), TW_INVALID_ARGUMENT);
+    }
+    twi_image image = {9, 9, 2, NULL};
+    assert_int_equal(twi_image_encode_jpeg(&image, &options, &bytes, &size, &error), TW_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "1 or 3 channels, not 2"));
+}
+
+/* Four colours, as printers have them. */
+static size_t encode_for_printing(unsigned char **bytes)
+{
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr manager;
+    unsigned long size = 0;
+    uint8_t pixels[4 * 8] = {0};
+    JSAMPROW row = pixels;
+    *bytes = NULL;
+    jpeg.err = jpeg_std_error(&manager);
+    jpeg_create_compress(&jpeg);
+    jpeg_mem_dest(&jpeg, bytes, &size);
+    jpeg.image_height = 1, jpeg.image_width = 8, jpeg.input_components = 4, jpeg.in_color_space = JCS_CMYK;
+    jpeg_set_defaults(&jpeg);
+    jpeg_start_compress(&jpeg, TRUE);
+    jpeg_write_scanlines(&jpeg, &row, 1);
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    return size;
+}
+
+static void windows_lie_in_their_picture(void **state)
+{
+    (void)state;
+    static const int32_t outside[][4] = {{-1, 0, 1, 1}, {0, -1, 1, 1}, {0, 0, 0, 1},          {0, 0, 1, 0},
+                                         {5, 0, 9, 1},  {0, 5, 1, 9},  {1, 0, INT32_MAX, 1}, {0, 1, 1, INT32_MAX}};
+    static const int32_t inside[][4] = {{0, 0, 9, 9}, {0, 0, 1, 1}, {8, 8, 1, 1}, {3, 0, 2, 9}};
+    uint8_t pixels[9 * 9 * 3] = {0};
+    twi_image image = {9, 9, 3, pixels}, read;
+    twi_jpeg_options options = {.quality = 90, .full_colours = true, .by_centimetre = true};
+    unsigned char *printed;
+    char *bytes;
+    size_t size;
+    assert_ok(twi_image_encode_jpeg(&image, &options, &bytes, &size, &error));
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        assert_int_equal(twi_image_decode_window(bytes, size, 3, false, outside[i], "a", &read, &error),
+                         TW_INVALID_ARGUMENT);
+        assert_non_null(strstr(error.message, "Invalid crop window"));
+    }
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        assert_ok(twi_image_decode_window(bytes, size, 0, false, inside[i], "a", &read, &error));
+        assert_int_equal(read.height, inside[i][2]);
+        twi_image_free(&read);
+    }
+    twi_free(bytes);
+    size = encode_for_printing(&printed);
+    assert_int_equal(decode_any(printed, size, &read), TW_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "CMYK"));
+    free(printed);
+}
+
+/* What may be wrong in a GIF beyond single bytes: frames of nothing, colours that no palette has, codes of no width. */
+static void frames_of_pictures_are_whole(void **state)
+{
+    (void)state;
+#define HEAD "GIF89a\2\0\2\0\200\0\0rgbRGB"
+#define FRAME(wide, high, rest) "\54\0\0\0\0" wide "\0" high "\0" rest
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } wrong[] = {
+#define ROW(text) {text, sizeof text - 1}
+        ROW(HEAD FRAME("\0", "\2", "\0\1\0\73")),             ROW(HEAD FRAME("\2", "\0", "\0\1\0\73")),
+        ROW(HEAD FRAME("\2", "\2", "\0\0\1\104\0\73")),       ROW(HEAD FRAME("\2", "\2", "\0\11\1\104\0\73")),
+        ROW(HEAD FRAME("\2", "\2", "\0\2\1\377\0\73")),       ROW(HEAD FRAME("\2", "\2", "\0\2\1\55\0\73")),
+        ROW(HEAD FRAME("\2", "\2", "\0\2\2\334\5\0\73")),     ROW(HEAD FRAME("\2", "\2", "\0\2\0\73")),
+        ROW("GIF89a\2\0\2\0\0\0\0" FRAME("\2", "\2", "\0\2\1\104\0\73")), ROW(HEAD "\73"), ROW(HEAD),
+        ROW(HEAD "\41\371\4\1\0\0\1\0\73"),                 ROW(HEAD "\41"), ROW(HEAD "\41\371\4"),
+        ROW(HEAD FRAME("\377\377", "\377", "\377\0\2\1\104\0\73")),
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        twi_image image = {0};
+        error = (tw_error){0};
+        tw_status status = decode_gif(wrong[i].bytes, wrong[i].size, &image);
+        if (status == TW_OK ? !image.pixels : !strstr(error.message, "picture"))
+            fail_msg("GIF %zu: status %d: %s", i, status, error.message);
+        twi_image_free(&image);
+    }
+#undef HEAD
+#undef FRAME
+#undef ROW
+}
+
 /* What is cut is refused, or says less; the same text over and over gives the same bytes. */
 static void a_text_that_is_cut_says_less_or_nothing(void **state)
 {
@@ -1016,6 +1280,12 @@ int main(void)
         cmocka_unit_test(parts_that_disagree_are_not_saved),
         cmocka_unit_test(the_name_of_the_newest_checkpoint_may_be_written_in_many_ways),
         cmocka_unit_test(keys_of_all_kinds_divide_blocks),
+        cmocka_unit_test(old_checkpoints_are_refused_by_what_is_wrong_in_them),
+        cmocka_unit_test(an_order_of_another_run_is_begun_anew),
+        cmocka_unit_test(heads_of_pictures_claim_no_more_than_their_file_can_have),
+        cmocka_unit_test(pictures_that_no_format_has_are_not_written),
+        cmocka_unit_test(windows_lie_in_their_picture),
+        cmocka_unit_test(frames_of_pictures_are_whole),
         cmocka_unit_test(what_snappy_packed_is_refused_by_each_of_its_lengths),
         cmocka_unit_test(constants_hold_what_their_type_has_or_are_refused),
         cmocka_unit_test(values_of_features_are_counted_or_refused),
