@@ -690,7 +690,8 @@ static void old_checkpoints_are_refused_by_what_is_wrong_in_them(void **state)
         {{LIST("tensor { name: 'a' type: 2 shape { dim { size: 2 } } }"), whole}, "listed twice"},
         {{LIST("tensor { name: 'a' type: 1 shape { dim { size: 3 } } }"), whole}, "listed twice"},
         {{LIST("tensor { name: 'b' type: 1 shape { dim { size: -1 } } }"), whole}, "impossible shape"},
-        {{LIST("tensor { name: 'b' type: 1 shape { dim { size: -5 } } }"), whole}, "impossible shape"},
+        {{"meta { tensor { name: 'b' shape { dim { size: -5 } } } tensor { name: 'a' } }"}, "impossible shape"},
+        {{"meta { }"}, NULL},
         {{LIST("tensor { name: 'b' type: 1 shape { unknown_rank: true } }"), whole, PART("b", "", "")}, NULL},
         {{LIST("tensor { name: 'b' type: 1 shape { " SIX SIX SIX SIX SIX SIX " } }"), whole}, NULL},
         {{LIST("tensor { name: 'b' type: 0 shape { } }"), whole, PART("b", "", "")}, NULL},
@@ -725,6 +726,14 @@ static void old_checkpoints_are_refused_by_what_is_wrong_in_them(void **state)
                      cases[i].words ? cases[i].words : "");
         twi_saved_slices_free(&saved);
     }
+    twi_saved_slices none = {0};
+    store("short", "old", 3);
+    assert_false(twi_saved_slices_are_there(in_folder("short")));
+    assert_false(twi_saved_slices_are_there(in_folder("*[dt]"))); /* of two files one is none */
+    assert_false(twi_saved_slices_are_there(in_folder("nowhere")));
+    assert_int_equal(twi_saved_slices_read(in_folder("nowhere"), &none, &error), TW_NOT_FOUND);
+    assert_int_equal(twi_saved_slices_read(in_folder("[so]*[dt]"), &none, &error), TW_DATA_LOSS);
+    twi_saved_slices_free(&none);
 #undef LIST
 #undef SIX
 #undef PART
@@ -990,6 +999,11 @@ static void an_order_that_is_changed_is_no_order(void **state)
                 fail_msg("%s: status %d: %s", text, status, error.message);
             twi_order_log_free(&log);
         }
+    for (int i = 0; i < 3; i++) { /* nothing, zeros, another beginning */
+        twi_order_log log;
+        store("order", i == 1 ? "\0\0\n" : "tower order 2\n", i == 0 ? 0 : i == 1 ? 3 : 14);
+        assert_int_equal(twi_order_log_read(in_folder("order"), &log, &error), TW_DATA_LOSS);
+    }
 }
 
 /* An order is gone on with where all that it was made by is the same. */
