@@ -519,6 +519,10 @@ static void what_cannot_be_run_is_said(void **state)
     assert_prints("cannot open 'nowhere.pb': No such file");
     assert_runs(1, "$T run %s --fetch loss --soft-placement off", GRAPH("towers"));
     assert_prints("Cannot assign a device for operation");
+    assert_runs(1, "$T run %s --fetch loss --target train", GRAPH("queues_tasks"));
+    assert_prints("Cannot assign a device for operation");
+    assert_prints("the graph has nodes for 2 tasks of job worker and 0 of job ps, and 1 task was started: 'tower "
+                  "launch --tasks 2' or 'mpirun -n 2' before the command starts as many");
 }
 
 int main(void)

@@ -5,6 +5,8 @@
 #include "command.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ORDER JOB */
@@ -41,4 +43,38 @@ bool cluster_check(const char *command, const cluster *c, const tw_devices *devi
     return complain(command, "--job-name and --task-index: this is task %d of job %s, because it was started as number %d of "
                              "%d and workers come first; 'tower launch' and mpirun number the tasks, so leave them out or "
                              "start them in this order", index, jobs[job], task, tasks);
+}
+
+/* Tasks that nodes are for: 3 of "/job:ps/task:2". */
+static int count_named(const tw_graph *graph, const char *job)
+{
+    char word[32];
+    int count = 0, length = snprintf(word, sizeof word, "/job:%s", job);
+    for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
+        const char *at = strstr(tw_node_device(tw_graph_node(graph, i)), word);
+        if (!at || (at[length] && at[length] != '/'))
+            continue;
+        const char *task = strstr(at, "/task:");
+        int number = task ? atoi(task + strlen("/task:")) : 0;
+        count = number < count ? count : number + 1;
+    }
+    return count;
+}
+
+void cluster_advise(const char *command, const cluster *c, const tw_graph *graph, const tw_devices *devices)
+{
+    char servers_too[64] = "";
+    int started = tw_devices_tasks(devices);
+    int workers = count_named(graph, jobs[WORKER]), servers = count_named(graph, jobs[PS]);
+    int wanted = servers + (workers ? workers : 1);
+    if (tw_devices_task(devices) != 0 || (wanted <= started && servers <= cluster_servers(c)))
+        return;
+    if (servers)
+        snprintf(servers_too, sizeof servers_too, ", and --ps-hosts with %d name%s makes the last of them the job ps",
+                 servers, servers == 1 ? "" : "s");
+    complain(command,
+             "the graph has nodes for %d task%s of job worker and %d of job ps, and %d task%s started: 'tower launch "
+             "--tasks %d' or 'mpirun -n %d' before the command starts as many%s",
+             wanted - servers, wanted - servers == 1 ? "" : "s", servers, started, started == 1 ? " was" : "s were",
+             wanted, wanted, servers_too);
 }

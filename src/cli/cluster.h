@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include <tower/device.h>
+#include <tower/graph.h>
 
 typedef struct cluster {
     const char *ps_hosts, *worker_hosts; /* NULL: not given */
@@ -53,5 +54,7 @@ typedef struct cluster {
 int cluster_servers(const cluster *cluster);
 /* Whether the tasks of the set are those that were expected; complains in the name of `command`. */
 bool cluster_check(const char *command, const cluster *cluster, const tw_devices *devices);
+/* Says how the tasks that the graph's nodes name are started, if they were not; the first task does. */
+void cluster_advise(const char *command, const cluster *cluster, const tw_graph *graph, const tw_devices *devices);
 
 #endif

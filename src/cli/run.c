@@ -593,6 +593,18 @@ static int open_devices(work *w)
     return job_leave_printing("run", w->devices) ? EXIT_DONE : EXIT_FAILED;
 }
 
+static int run_on_devices(work *w)
+{
+    tw_error error = {0};
+    tw_status status = run_session(w, &error);
+    if (status == TW_OK)
+        return signals_stop() ? 128 + signals_stop() : EXIT_DONE;
+    int code = failed("run", &error);
+    if (status == TW_INVALID_ARGUMENT)
+        cluster_advise("run", &w->settings->cluster, w->graph, w->devices);
+    return code;
+}
+
 static int run(const void *given)
 {
     work *w = calloc(1, sizeof *w);
@@ -610,9 +622,7 @@ static int run(const void *given)
         code = open_devices(w);
         signals_watch();
         if (code == EXIT_DONE)
-            code = run_session(w, &error) != TW_OK ? failed("run", &error)
-                   : signals_stop()                ? 128 + signals_stop()
-                                                   : EXIT_DONE;
+            code = run_on_devices(w);
         for (int i = 0; i < w->num_fetches + w->num_summaries; i++)
             tw_tensor_release(w->results[i]);
         tw_devices_destroy(w->devices);
