@@ -204,4 +204,20 @@ END
 [ $? -eq 1 ] || fail "tasks with two rates trained"
 grep -q "tasks differ in what they plan: task 1 has '" differ.log || fail "the difference is not told"
 
+# So is who has another version, here the same library under another name.
+revision=$("$tower" version | sed -n 's/.*revision \([0-9a-f]\{12\}\).*/\1/p')
+library=$(ldd "$tower" | sed -n 's/.*=> \(.*libtower\.so[^ ]*\).*/\1/p')
+if [ -n "$revision" ] && [ -n "$library" ]; then
+    mkdir other
+    sed "s/$revision/otherversion/g" "$library" > "other/$(basename "$library")"
+    cat > version.sh << END
+[ "\$TOWER_TASK" = 0 ] || export LD_LIBRARY_PATH=other
+exec "$tower" ${options[@]} --train-dir version --max-steps 2
+END
+    "$tower" launch --tasks 2 -- bash version.sh > version.log 2>&1
+    [ $? -eq 1 ] || fail "tasks of two versions trained"
+    grep -q "tasks differ in their versions: task 1 has 'Tower .* (otherversion" version.log ||
+        fail "the other version is not told"
+fi
+
 echo "all tasks agree"

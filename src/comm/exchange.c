@@ -62,7 +62,7 @@ static tw_status say_reason(twi_exchange *x, tw_error *error)
 void twi_exchange_spoiled(twi_exchange *x, int from)
 {
     char why[TWI_REASON];
-    snprintf(why, sizeof why, "task %d has sent what is no message", from);
+    snprintf(why, sizeof why, "task %d has sent what is no message of this version", from);
     twi_exchange_fail(x, why);
 }
 

@@ -80,8 +80,23 @@ static void describe_device(const void *user, size_t i, char *text, size_t size)
         snprintf(text, size, "%s: %s", set->items[i]->text, set->items[i]->description);
 }
 
+static void describe_version(const void *user, size_t i, char *text, size_t size)
+{
+    (void)user;
+    if (i == 0)
+        snprintf(text, size, "Tower %s (%s)", tw_version(), tw_revision()[0] ? tw_revision() : "revision not known");
+}
+
+static tw_status compare_versions(const tw_devices *set, tw_error *error)
+{
+    char text[200];
+    describe_version(NULL, 0, text, sizeof text);
+    uint64_t hash = twi_fingerprint(text, strlen(text));
+    return twi_comm_compare(set->comm, &(twi_comm_list){&hash, 1, describe_version, NULL}, "their versions", error);
+}
+
 /* The devices of this task stand for those of all: who has others has another list. */
-tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
+static tw_status compare_devices(const tw_devices *set, tw_error *error)
 {
     char text[400];
     uint64_t *hashes = twi_alloc_array((size_t)set->count + 1, sizeof *hashes);
@@ -96,6 +111,12 @@ tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
                                         "their devices", error);
     twi_free(hashes);
     return status;
+}
+
+tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
+{
+    tw_status status = compare_versions(set, error);
+    return status == TW_OK ? compare_devices(set, error) : status;
 }
 
 int tw_devices_task(const tw_devices *devices)
