@@ -71,14 +71,16 @@ static bool is_settled(const twi_copying *c, const tw_node *node)
     return settled;
 }
 
-/* Whether a predicate that its conditions name has a shape that is not known, so that it comes before the border alone. */
+/* Whether a predicate that its conditions name is late, or has a shape that is not known, so that it comes before the
+ * border alone. */
 static bool is_decided_late(const twi_copying *c, const tw_node *node)
 {
     const twi_guard *conditions = c->conditions ? c->conditions[node->id] : NULL;
     bool late = false;
     for (; conditions && conditions != &twi_never && !late; conditions = conditions->rest) {
         const twi_node *predicate = c->region->nodes.items[conditions->last.predicate];
-        late = !twi_shape_is_settled(twi_out((twi_node *)predicate, conditions->last.index));
+        late = !twi_shape_is_settled(twi_out((twi_node *)predicate, conditions->last.index)) ||
+               (c->late && predicate->origin && c->late[predicate->origin->id]);
     }
     return late;
 }

@@ -141,6 +141,20 @@ def looked_up(x):
     return known[0] + 10.0 * known[1] + tf.cast(model.table.size(), tf.float32)
 
 
+@signature
+def found(x):
+    """A branch in a branch, whose condition is a length that is known when the values are, and what is known before."""
+    wide = tf.fill([5], product * x)
+    where = tf.where(tf.sin(tf.range(9.0)) * product * x > 0.1)
+
+    def some():
+        inner = tf.where(tf.reduce_sum(where, 1) > 1)
+        return tf.cond(tf.shape(inner)[0] == 4, lambda: tf.raw_ops.Shape(input=wide)[0], lambda: tf.raw_ops.Size(input=wide) + 2)
+    given = tf.cond(tf.shape(where)[0] > 1, some, lambda: tf.constant(-1))
+    product.assign(product * 0.7)
+    return tf.cast(given, tf.float32)
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
