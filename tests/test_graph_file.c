@@ -314,6 +314,25 @@ static void a_file_that_is_cut_short_does_no_harm(void **state)
     }
 }
 
+/* In binary, where a text's rules do not hold. */
+static void a_graph_without_sense_is_refused_by_what_it_lacks(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"\n\13\n\3y y\22\4NoOp", "'y y' is not a valid node name"},
+        {"\n\13\n\3y\33y\22\4NoOp", "is not a valid node name"},
+        {"\n\5\n\3one", "this MetaGraphDef has no graph"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tw_graph *graph = tw_graph_create();
+        tw_error error;
+        const char *path = write_file(wrong[i][0]);
+        assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT, wrong[i][1]);
+        remove(path);
+        tw_graph_destroy(graph);
+    }
+}
+
 static void what_is_not_there_is_named(void **state)
 {
     (void)state;
@@ -423,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_text_may_be_written_in_all_its_ways),
         cmocka_unit_test(a_meta_graph_that_names_what_is_not_there_is_refused_or_read),
         cmocka_unit_test(a_file_that_is_cut_short_does_no_harm),
+        cmocka_unit_test(a_graph_without_sense_is_refused_by_what_it_lacks),
         cmocka_unit_test(what_is_not_there_is_named),
         cmocka_unit_test(arrays_come_back_as_they_were_written),
         cmocka_unit_test(arrays_of_other_orders_are_turned),

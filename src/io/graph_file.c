@@ -59,7 +59,8 @@ static bool is_printable(const char *text, size_t size)
     return size > 0;
 }
 
-/* Whether the first field is a node: of all other messages that is called 1 none begins with two names. */
+/* Whether the first field is a node: of all other messages that is called 1 none begins with a text and the name of an
+ * op. The node's own name may be anything, and is looked at later. */
 static bool begins_with_node(const char *bytes, size_t size)
 {
     const char *end = bytes + size, *node, *name;
@@ -67,7 +68,7 @@ static bool begins_with_node(const char *bytes, size_t size)
     if (!take_block(&bytes, end, 1, &node, &node_size))
         return size == 0 || bytes[0] == (3 << 3) || (bytes[0] == (4 << 3 | 2) && size > 2 && bytes[2] == (1 << 3));
     end = node + node_size;
-    return take_block(&node, end, 1, &name, &name_size) && is_printable(name, name_size) &&
+    return take_block(&node, end, 1, &name, &name_size) &&
            take_block(&node, end, 2, &name, &name_size) && is_printable(name, name_size);
 }
 

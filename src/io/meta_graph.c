@@ -336,7 +336,9 @@ static tw_status read_about(importer *m, const Twi__MetaGraphDef *def)
 
 static tw_status read_all(importer *m, const Twi__MetaGraphDef *def, const char *prefix)
 {
-    tw_status status = tw_graph_import(m->graph, def->graph_def.data, def->graph_def.len, prefix, m->error);
+    const ProtobufCBinaryData *graph = &def->graph_def;
+    tw_status status = graph->len ? tw_graph_import(m->graph, graph->data, graph->len, prefix, m->error)
+                                  : twi_fail(m->error, TW_INVALID_ARGUMENT, "this MetaGraphDef has no graph");
     for (size_t i = 0; i < def->n_collection_def && status == TW_OK; i++)
         status = read_collection(m, def->collection_def[i]);
     if (status == TW_OK)
