@@ -134,6 +134,14 @@ static void gamma_gradient(twi_gradient *g)
             twi_not_differentiable                                                                                     \
     }
 
+/* The state of a generator of Philox's: two words of a counter, and the key. */
+static tw_status generator_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SHAPE(3);
+    tw_status status = twi_expect_rank(c, 1, 0);
+    return status == TW_OK ? twi_expect_rank(c, 2, 0) : status;
+}
+
 const twi_op twi_random_ops[] = {
     KEYED_FLOATS("StatelessRandomUniformV2"),
     KEYED_FLOATS("StatelessRandomNormalV2"),
@@ -149,6 +157,8 @@ const twi_op twi_random_ops[] = {
      twi_not_differentiable, TWI_HOST_ONLY},
     {"StatelessRandomGetKeyCounterAlg", "seed:Tseed", "key:uint64, counter:uint64, alg:int32",
      "Tseed:{int32,int64}=int64", key_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"RngReadAndSkip", "resource:resource, alg:int32, delta:uint64", "value:int64", "", generator_shape,
+     twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY, "u.."},
     {"StatelessRandomGetAlg", "", "alg:int32", "", key_shape, twi_not_differentiable, TWI_HOST_ONLY},
     STATELESS("StatelessRandomUniform"),
     STATELESS("StatelessRandomNormal"),

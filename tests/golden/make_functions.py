@@ -155,6 +155,16 @@ def found(x):
     return tf.cast(given, tf.float32)
 
 
+model.generator = tf.random.Generator.from_seed(3)
+
+
+@signature
+def drawn(x):
+    """Numbers of a generator, whose state is a variable."""
+    chosen = tf.cast(model.generator.uniform([4], maxval=10, dtype=tf.int32), tf.float32)
+    return tf.reduce_sum(model.generator.normal([3]) * x) + 10.0 * tf.reduce_sum(chosen)
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
