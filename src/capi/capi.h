@@ -56,6 +56,9 @@ struct TF_Graph {
     int num_operations;
     TF_Function **functions;
     int num_functions;
+    TF_Graph *around;  /* of a loop's condition: the graph that the loop is to be part of, */
+    TF_Output *begins; /* and what it begins with there */
+    bool has_loop;     /* that was made by TF_FinishWhile() */
 };
 
 /* -- status.c -- */
@@ -90,6 +93,8 @@ static inline TF_Output output_of(const TF_Graph *graph, tw_output output)
 {
     return (TF_Output){operation_of(graph, output.node), output.index};
 }
+/* The name of a node that is called so, or lies in a scope that is; NULL: there is none. */
+const char *find_in_scope(const tw_graph *graph, const char *scope);
 /* An output of the graph for Tower; false: it is none, and the status says so. */
 bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status);
 tw_shape shape_of(const int64_t *dims, int num_dims);
@@ -111,10 +116,22 @@ struct TF_Function {
     wire def;          /* a FunctionDef */
     char *gradient_of; /* in a graph's list: whose gradient it is; NULL: nobody's */
 };
+TF_Function *new_function(wire *def, TF_Status *status); /* takes the bytes over */
 void release_function(TF_Function *function);
 TF_Function *find_function(const TF_Graph *graph, const char *name);
 /* Adds a function, and another that is its gradient (NULL: none), to a graph whose lock is held for writing. */
 bool add_function(TF_Graph *graph, const TF_Function *function, const TF_Function *gradient, TF_Status *status);
 void write_library(wire *w, const TF_Graph *graph); /* field 2 of a GraphDef, if there are functions */
+
+/* -- session.c -- */
+const TF_Graph *session_graph(const TF_Session *session);
+struct partial_run **partial_runs_of(TF_Session *session); /* the first of them */
+/* A run of the graph, whose lock is not held, in a lane that nobody else is in. */
+void run_session(TF_Session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches, int num_fetches,
+                 tw_tensor **results, TF_Status *status);
+
+/* -- partial.c -- */
+typedef struct partial_run partial_run;
+void free_partial_runs(partial_run *runs);
 
 #endif

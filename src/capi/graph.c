@@ -42,6 +42,7 @@ void release_graph(TF_Graph *graph)
         release_function(graph->functions[i]);
     free(graph->operations);
     free(graph->functions);
+    free(graph->begins);
     tw_graph_destroy(graph->tower);
     pthread_rwlock_destroy(&graph->lock);
     free(graph);
@@ -141,6 +142,17 @@ TF_Operation *TF_GraphNextOperation(TF_Graph *graph, size_t *pos)
     TF_Operation *next = *pos < (size_t)graph->num_operations ? graph->operations[(*pos)++] : NULL;
     pthread_rwlock_unlock(&graph->lock);
     return next;
+}
+
+const char *find_in_scope(const tw_graph *graph, const char *scope)
+{
+    size_t length = strlen(scope);
+    for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
+        const char *name = tw_node_name(tw_graph_node(graph, i));
+        if (strncmp(name, scope, length) == 0 && (name[length] == 0 || name[length] == '/'))
+            return name;
+    }
+    return NULL;
 }
 
 bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status)

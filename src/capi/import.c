@@ -148,18 +148,6 @@ int TF_ImportGraphDefOptionsNumReturnOperations(const TF_ImportGraphDefOptions *
 
 /* ---- importing -------------------------------------------------------------------------------------------------- */
 
-/* Whether a node is called so, or is inside of a scope that is. */
-static bool is_taken(const tw_graph *graph, const char *prefix)
-{
-    size_t length = strlen(prefix);
-    for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
-        const char *name = tw_node_name(tw_graph_node(graph, i));
-        if (strncmp(name, prefix, length) == 0 && (name[length] == 0 || name[length] == '/'))
-            return true;
-    }
-    return false;
-}
-
 /* A prefix that no node has; to be freed. */
 static char *unique_prefix(const tw_graph *graph, const char *wanted)
 {
@@ -167,7 +155,7 @@ static char *unique_prefix(const tw_graph *graph, const char *wanted)
     char *prefix = malloc(room);
     if (prefix)
         snprintf(prefix, room, "%s", wanted);
-    for (int k = 1; prefix && is_taken(graph, prefix); k++)
+    for (int k = 1; prefix && find_in_scope(graph, prefix); k++)
         snprintf(prefix, room, "%s_%d", wanted, k);
     return prefix;
 }

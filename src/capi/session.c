@@ -22,7 +22,8 @@ struct TF_Session {
     tw_devices *devices;
     tw_session *tower;
     bool closed;
-    pthread_mutex_t lock; /* of what follows */
+    partial_run *partial_runs;
+    pthread_mutex_t lock; /* of lanes */
     pthread_cond_t freed;
     bool busy[MOST_LANES];
 };
@@ -170,6 +171,7 @@ void TF_DeleteSession(TF_Session *session, TF_Status *status)
     if (!session)
         return;
     tw_session_destroy(session->tower);
+    free_partial_runs(session->partial_runs);
     tw_devices_destroy(session->devices);
     release_graph(session->graph);
     pthread_mutex_destroy(&session->lock);
@@ -265,19 +267,29 @@ static bool give_results(running *r, TF_Tensor **values)
     return true;
 }
 
-static void run(running *r)
+const TF_Graph *session_graph(const TF_Session *session)
+{
+    return session->graph;
+}
+
+partial_run **partial_runs_of(TF_Session *session)
+{
+    return &session->partial_runs;
+}
+
+void run_session(TF_Session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches, int num_fetches,
+                 tw_tensor **results, TF_Status *status)
 {
     tw_error error = TW_NO_ERROR;
-    TF_Session *session = r->session;
     int lane = take_lane(session);
     pthread_rwlock_rdlock(&session->graph->lock);
     if (__atomic_load_n(&session->closed, __ATOMIC_ACQUIRE))
         error = (tw_error){TW_CANCELLED, "Session has been closed."};
     else
-        tw_session_run_in(session->tower, lane, r->feeds, r->num_feeds, r->fetches, r->num_fetches, r->results, &error);
+        tw_session_run_in(session->tower, lane, feeds, num_feeds, fetches, num_fetches, results, &error);
     pthread_rwlock_unlock(&session->graph->lock);
     leave_lane(session, lane);
-    set_error(r->status, &error);
+    set_error(status, &error);
 }
 
 void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_Output *inputs,
@@ -305,7 +317,7 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
         set_no_memory(status);
     else if (collect_feeds(&r, inputs, input_values, ninputs) &&
              collect_fetches(&r, outputs, noutputs, target_opers, ntargets))
-        run(&r);
+        run_session(session, r.feeds, r.num_feeds, r.fetches, r.num_fetches, r.results, status);
     if (is_ok(status) && give_results(&r, output_values) && run_metadata)
         fill_buffer(run_metadata, &(wire){0}, status);
     for (int i = 0; r.feeds && i < r.num_feeds; i++)

@@ -290,6 +290,18 @@ TF_CAPI_EXPORT extern void TF_SessionRun(TF_Session *session, const TF_Buffer *r
                                          const TF_Operation *const *target_opers, int ntargets, TF_Buffer *run_metadata,
                                          TF_Status *);
 
+/* A run in parts: what may be fed, fetched and run is declared first; then each part feeds some and fetches some, and
+ * what others have computed is not computed again. A handle lasts as long as the session. */
+TF_CAPI_EXPORT extern void TF_SessionPRunSetup(TF_Session *, const TF_Output *inputs, int ninputs,
+                                               const TF_Output *outputs, int noutputs,
+                                               const TF_Operation *const *target_opers, int ntargets,
+                                               const char **handle, TF_Status *);
+TF_CAPI_EXPORT extern void TF_SessionPRun(TF_Session *, const char *handle, const TF_Output *inputs,
+                                          TF_Tensor *const *input_values, int ninputs, const TF_Output *outputs,
+                                          TF_Tensor **output_values, int noutputs,
+                                          const TF_Operation *const *target_opers, int ntargets, TF_Status *);
+TF_CAPI_EXPORT extern void TF_DeletePRunHandle(const char *handle); /* the text alone */
+
 TF_CAPI_EXPORT extern TF_DeviceList *TF_SessionListDevices(TF_Session *session, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_DeleteDeviceList(TF_DeviceList *list);
 TF_CAPI_EXPORT extern int TF_DeviceListCount(const TF_DeviceList *list);
@@ -316,6 +328,81 @@ TF_CAPI_EXPORT extern void TF_GraphCopyFunction(TF_Graph *g, const TF_Function *
 TF_CAPI_EXPORT extern void TF_GraphRemoveFunction(TF_Graph *g, const char *func_name, TF_Status *status);
 TF_CAPI_EXPORT extern int TF_GraphNumFunctions(TF_Graph *g);
 TF_CAPI_EXPORT extern int TF_GraphGetFunctions(TF_Graph *g, TF_Function **funcs, int max_func, TF_Status *status);
+
+/* Makes a function of a graph or a part of it: of all operations but those that give the inputs (num_opers -1), or of
+ * these. output_names may be NULL; a hash of what the function is may become a part of its name. */
+TF_CAPI_EXPORT extern TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name,
+                                                      unsigned char append_hash_to_fn_name, int num_opers,
+                                                      const TF_Operation *const *opers, int ninputs,
+                                                      const TF_Output *inputs, int noutputs, const TF_Output *outputs,
+                                                      const char *const *output_names, const TF_FunctionOptions *opts,
+                                                      const char *description, TF_Status *status);
+/* The same; control outputs are TF_UNIMPLEMENTED. */
+TF_CAPI_EXPORT extern TF_Function *TF_GraphToFunctionWithControlOutputs(
+    const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name, int num_opers,
+    const TF_Operation *const *opers, int ninputs, const TF_Output *inputs, int noutputs, const TF_Output *outputs,
+    const char *const *output_names, int ncontrol_outputs, const TF_Operation *const *control_outputs,
+    const char *const *control_output_names, const TF_FunctionOptions *opts, const char *description,
+    TF_Status *status);
+
+/* ---- gradients -------------------------------------------------------------------------------------------------- */
+
+/* Adds what computes d(sum of the y)/d(x[i]) into dy[i], whose oper is NULL where no gradient comes back to x[i]; an x
+ * that no y needs is an error. dx, which may be NULL, flows into the y; ones otherwise. The operations are called
+ * "gradients/...", or "PREFIX/gradients/...", where nothing may be called PREFIX or PREFIX/... before. */
+TF_CAPI_EXPORT extern void TF_AddGradients(TF_Graph *g, TF_Output *y, int ny, TF_Output *x, int nx, TF_Output *dx,
+                                           TF_Status *status, TF_Output *dy);
+TF_CAPI_EXPORT extern void TF_AddGradientsWithPrefix(TF_Graph *g, const char *prefix, TF_Output *y, int ny,
+                                                     TF_Output *x, int nx, TF_Output *dx, TF_Status *status,
+                                                     TF_Output *dy);
+
+/* The value of an output that is the same in every run: 1, and a tensor of yours. 0: it is not, or it cannot be
+ * computed. */
+TF_CAPI_EXPORT extern unsigned char TF_TryEvaluateConstant(TF_Graph *graph, TF_Output output, TF_Tensor **result,
+                                                           TF_Status *status);
+
+/* ---- loops ------------------------------------------------------------------------------------------------------ */
+
+/* A loop over ninputs values: cond_graph computes cond_output, a bool, of cond_inputs, and body_graph body_outputs of
+ * body_inputs. The outputs and the name are for the caller to set. */
+typedef struct TF_WhileParams {
+    const int ninputs;
+    TF_Graph *const cond_graph;
+    const TF_Output *const cond_inputs;
+    TF_Output cond_output;
+    TF_Graph *const body_graph;
+    const TF_Output *const body_inputs;
+    TF_Output *const body_outputs;
+    const char *name;
+} TF_WhileParams;
+
+TF_CAPI_EXPORT extern TF_WhileParams TF_NewWhile(TF_Graph *g, TF_Output *inputs, int ninputs, TF_Status *status);
+/* Adds the loop, and frees params in any case. outputs are what the last round leaves. */
+TF_CAPI_EXPORT extern void TF_FinishWhile(const TF_WhileParams *params, TF_Status *status, TF_Output *outputs);
+TF_CAPI_EXPORT extern void TF_AbortWhile(const TF_WhileParams *params); /* frees params */
+
+/* ---- what there is not ------------------------------------------------------------------------------------------ */
+
+/* Each answers with TF_UNIMPLEMENTED. */
+TF_CAPI_EXPORT extern void TF_UpdateEdge(TF_Graph *graph, TF_Output new_src, TF_Input dst, TF_Status *status);
+TF_CAPI_EXPORT extern TF_Library *TF_LoadLibrary(const char *library_filename, TF_Status *status);
+TF_CAPI_EXPORT extern TF_Buffer TF_GetOpList(TF_Library *lib_handle);
+TF_CAPI_EXPORT extern void TF_DeleteLibraryHandle(TF_Library *lib_handle);
+TF_CAPI_EXPORT extern TF_Library *TF_LoadPluggableDeviceLibrary(const char *library_filename, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_DeletePluggableDeviceLibraryHandle(TF_Library *lib_handle);
+TF_CAPI_EXPORT extern void TF_RegisterFilesystemPlugin(const char *plugin_filename, TF_Status *status);
+TF_CAPI_EXPORT extern TF_ApiDefMap *TF_NewApiDefMap(TF_Buffer *op_list_buffer, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ApiDefMapPut(TF_ApiDefMap *api_def_map, const char *text, size_t text_len,
+                                           TF_Status *status);
+TF_CAPI_EXPORT extern TF_Buffer *TF_ApiDefMapGet(TF_ApiDefMap *api_def_map, const char *name, size_t name_len,
+                                                 TF_Status *status);
+TF_CAPI_EXPORT extern void TF_DeleteApiDefMap(TF_ApiDefMap *apimap);
+TF_CAPI_EXPORT extern TF_Server *TF_NewServer(const void *proto, size_t proto_len, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ServerStart(TF_Server *server, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ServerStop(TF_Server *server, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ServerJoin(TF_Server *server, TF_Status *status);
+TF_CAPI_EXPORT extern const char *TF_ServerTarget(TF_Server *server);
+TF_CAPI_EXPORT extern void TF_DeleteServer(TF_Server *server);
 
 #ifdef __cplusplus
 }

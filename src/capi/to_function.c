@@ -1,0 +1,370 @@
+/* to_function.c - a graph, or a part of one, as a function: what it takes and gives, and its nodes with their inputs as
+ * functions have them, ARGUMENT or NODE:OUTPUT:NUMBER. */
+#include "capi.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct body {
+    const TF_Graph *graph;
+    const char *name;
+    bool *within; /* [operations] is it of the body? */
+    const TF_Output *inputs;
+    char **arguments; /* [ninputs] their names */
+    int ninputs;
+    char **results; /* [noutputs] their names */
+    const TF_Output *outputs;
+    int noutputs;
+    TF_Status *status;
+} body;
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+/* As names of arguments are: small letters, digits and underscores, beginning with a letter. To be freed. */
+static char *argument_name(const char *text)
+{
+    char *name = malloc(strlen(text) + 2), *to = name;
+    if (name && !isalpha((unsigned char)*text))
+        *to++ = 'x';
+    for (; name && *text; text++)
+        *to++ = (char)(isalnum((unsigned char)*text) ? tolower((unsigned char)*text) : '_');
+    if (name)
+        *to = 0;
+    return name;
+}
+
+static bool is_taken(const body *b, const char *name, int arguments, int results)
+{
+    for (int i = 0; i < arguments + results; i++)
+        if (strcmp(i < arguments ? b->arguments[i] : b->results[i - arguments], name) == 0)
+            return true;
+    return false;
+}
+
+/* The name, or NAME_1 and so on if one of the first arguments and results has it. To be freed. */
+static char *unique_name(const body *b, const char *text, int arguments, int results)
+{
+    char *base = argument_name(text), *name = base ? malloc(strlen(base) + 16) : NULL;
+    if (name)
+        strcpy(name, base);
+    for (int k = 1; name && is_taken(b, name, arguments, results); k++)
+        sprintf(name, "%s_%d", base, k);
+    free(base);
+    return name;
+}
+
+static bool give_names(body *b, const char *const *output_names)
+{
+    b->arguments = calloc((size_t)b->ninputs + 1, sizeof *b->arguments);
+    b->results = calloc((size_t)b->noutputs + 1, sizeof *b->results);
+    bool fits = b->arguments && b->results;
+    for (int i = 0; i < b->ninputs && fits; i++)
+        fits = (b->arguments[i] = unique_name(b, TF_OperationName(b->inputs[i].oper), i, 0)) != NULL;
+    for (int i = 0; i < b->noutputs && fits; i++) {
+        const char *name = TF_OperationName(b->outputs[i].oper);
+        b->results[i] = output_names ? strdup(output_names[i]) : unique_name(b, name, b->ninputs, i);
+        fits = b->results[i];
+    }
+    if (!fits)
+        set_no_memory(b->status);
+    return fits;
+}
+
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
+
+static bool check_output(const body *b, TF_Output output, const char *what, int i)
+{
+    const char *to = *what == 'i' ? "into" : "from";
+    if (!output.oper)
+        set_status(b->status, TF_INVALID_ARGUMENT,
+                   "Node is null\n\tEncountered while processing %s %d %s function '%s'", what, i, to, b->name);
+    else if (output.index < 0 || output.index >= TF_OperationNumOutputs(output.oper))
+        set_status(b->status, TF_OUT_OF_RANGE,
+                   "Node '%s' (type: '%s', num of outputs: %d) does not have output %d\n\tEncountered while processing "
+                   "%s %d %s function '%s'",
+                   TF_OperationName(output.oper), TF_OperationOpType(output.oper), TF_OperationNumOutputs(output.oper),
+                   output.index, what, i, to, b->name);
+    else if (output.oper->graph != b->graph)
+        set_status(b->status, TF_INVALID_ARGUMENT, "Node %s was not found in the graph", TF_OperationName(output.oper));
+    return is_ok(b->status);
+}
+
+static int find_argument_of(const body *b, TF_Output output)
+{
+    for (int i = 0; i < b->ninputs; i++)
+        if (b->inputs[i].oper == output.oper && b->inputs[i].index == output.index)
+            return i;
+    return -1;
+}
+
+static bool check_ends(const body *b, const char *const *output_names)
+{
+    for (int i = 0; i < b->ninputs; i++) {
+        if (!check_output(b, b->inputs[i], "input", i))
+            return false;
+        if (find_argument_of(b, b->inputs[i]) < i) {
+            set_status(b->status, TF_INVALID_ARGUMENT, "TF_Output %s:%d appears more than once in the input list",
+                       TF_OperationName(b->inputs[i].oper), b->inputs[i].index);
+            return false;
+        }
+    }
+    for (int i = 0; i < b->noutputs; i++) {
+        if (!check_output(b, b->outputs[i], "output", i))
+            return false;
+        for (int k = 0; k < i && output_names; k++)
+            if (strcmp(output_names[i], output_names[k]) == 0) {
+                set_status(b->status, TF_INVALID_ARGUMENT,
+                           "Cannot have duplicate output names. Name '%s' appears more than once in 'output_names' "
+                           "array.",
+                           output_names[i]);
+                return false;
+            }
+    }
+    return true;
+}
+
+/* Which operations are of the body: those named, or all but those that give the inputs. */
+static bool choose(body *b, int num_opers, const TF_Operation *const *opers)
+{
+    b->within = calloc((size_t)b->graph->num_operations + 1, sizeof *b->within);
+    if (!b->within) {
+        set_no_memory(b->status);
+        return false;
+    }
+    for (int i = 0; i < b->graph->num_operations; i++)
+        b->within[i] = num_opers < 0;
+    for (int i = 0; i < num_opers; i++) {
+        if (!opers[i] || opers[i]->graph != b->graph) {
+            set_status(b->status, TF_INVALID_ARGUMENT, "operation %d of function '%s' is not in the graph", i, b->name);
+            return false;
+        }
+        b->within[tw_node_number(opers[i]->node)] = true;
+    }
+    for (int i = 0; i < b->ninputs && num_opers < 0; i++) {
+        TF_Operation *from = b->inputs[i].oper;
+        if (TF_OperationNumOutputs(from) > 1) {
+            set_status(b->status, TF_INVALID_ARGUMENT,
+                       "When `num_opers` is set to -1, nodes referenced in `inputs` must have a single output. Node %s "
+                       "has %d outputs. Encountered while creating function '%s'",
+                       TF_OperationName(from), TF_OperationNumOutputs(from), b->name);
+            return false;
+        }
+        b->within[tw_node_number(from->node)] = false;
+    }
+    return true;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+/* The output as the function's nodes name it; false: the function has no such thing. */
+static bool name_output(const body *b, TF_Output output, char *text, size_t size)
+{
+    int first = 0, argument = find_argument_of(b, output);
+    if (argument >= 0) {
+        snprintf(text, size, "%s", b->arguments[argument]);
+        return true;
+    }
+    const tw_op_info *op = op_of(output.oper);
+    const tw_op_argument *result =
+        op ? find_argument(output.oper->node, op->outputs, op->num_outputs, output.index, &first) : NULL;
+    if (!b->within[tw_node_number(output.oper->node)] || !result)
+        return false;
+    snprintf(text, size, "%s:%s:%d", TF_OperationName(output.oper), result->name, output.index - first);
+    return true;
+}
+
+/* "node" or "node:1", of the graph. */
+static TF_Output read_output(const body *b, const wire_field *field)
+{
+    char text[600];
+    snprintf(text, sizeof text, "%.*s", (int)field->size, (const char *)field->data);
+    char *colon = strrchr(text, ':');
+    int index = colon ? atoi(colon + 1) : 0;
+    if (colon)
+        *colon = 0;
+    return output_of(b->graph, (tw_output){tw_graph_find(b->graph->tower, text), index});
+}
+
+/* `inputs` are those of the operation's NodeDef: the way back of a loop is among them, and nowhere else. */
+static bool write_inputs(const body *b, TF_Operation *oper, wire_reader inputs, wire *node)
+{
+    enum { INPUT = 3 };
+    char text[600];
+    wire_field field;
+    for (int i = 0; wire_next(&inputs, &field); i++) {
+        if (field.number != INPUT || field.type != 2 || (field.size && field.data[0] == '^')) {
+            i--;
+            continue;
+        }
+        TF_Output from = read_output(b, &field);
+        if (!name_output(b, from, text, sizeof text)) {
+            set_status(b->status, TF_INVALID_ARGUMENT,
+                       "Input %d, '%s:%d', of node '%s' in function '%s' is not available. You might need to include "
+                       "it in inputs or include its source node in the body",
+                       i, TF_OperationName(from.oper), from.index, TF_OperationName(oper), b->name);
+            return false;
+        }
+        wire_text(node, INPUT, text);
+    }
+    for (int i = 0; i < tw_node_num_control_inputs(oper->node); i++) {
+        const tw_node *from = tw_node_control_input(oper->node, i);
+        if (!b->within[tw_node_number(from)]) {
+            set_status(b->status, TF_INVALID_ARGUMENT,
+                       "The source of control edge [%s:-1 -> %s:-1] is not in the body. Encountered while creating "
+                       "function '%s'",
+                       tw_node_name(from), TF_OperationName(oper), b->name);
+            return false;
+        }
+        snprintf(text, sizeof text, "^%s", tw_node_name(from));
+        wire_text(node, INPUT, text);
+    }
+    return true;
+}
+
+/* What a NodeDef says but its inputs. */
+static bool write_node(const body *b, TF_Operation *oper, wire *def)
+{
+    enum { NODE = 3, INPUT = 3 };
+    wire node = {0};
+    wire_field field;
+    TF_Buffer whole = {0};
+    TF_OperationToNodeDef(oper, &whole, b->status);
+    wire_reader r = wire_read(whole.data, whole.length);
+    for (const uint8_t *from = r.at; is_ok(b->status) && wire_next(&r, &field); from = r.at)
+        if (field.number != INPUT)
+            wire_append(&node, from, (size_t)(r.at - from));
+    bool written = is_ok(b->status) && write_inputs(b, oper, wire_read(whole.data, whole.length), &node);
+    if (whole.data_deallocator)
+        whole.data_deallocator((void *)whole.data, whole.length);
+    if (written)
+        wire_message(def, NODE, &node);
+    wire_free(&node);
+    return written;
+}
+
+static void write_argument(wire *signature, int field, const char *name, TF_Output output)
+{
+    enum { NAME = 1, TYPE = 3, REFERENCE = 100 };
+    wire argument = {0};
+    wire_text(&argument, NAME, name);
+    wire_int(&argument, TYPE, (uint64_t)(TF_OperationOutputType(output) % REFERENCE));
+    wire_message(signature, field, &argument);
+}
+
+static bool write_function(const body *b, const char *description, wire *def)
+{
+    enum {
+        SIGNATURE = 1,
+        NAME = 1,
+        INPUT = 2,
+        OUTPUT = 3,
+        DESCRIPTION = 6,
+        IS_STATEFUL = 17,
+        RET = 4,
+        KEY = 1,
+        VALUE = 2
+    };
+    wire signature = {0};
+    bool is_stateful = false;
+    char text[600];
+    wire_text(&signature, NAME, b->name);
+    for (int i = 0; i < b->ninputs; i++)
+        write_argument(&signature, INPUT, b->arguments[i], b->inputs[i]);
+    for (int i = 0; i < b->noutputs; i++)
+        write_argument(&signature, OUTPUT, b->results[i], b->outputs[i]);
+    for (int i = 0; i < b->graph->num_operations; i++) {
+        const tw_op_info *op = b->within[i] ? op_of(b->graph->operations[i]) : NULL;
+        is_stateful |= op && op->is_stateful;
+    }
+    if (description)
+        wire_text(&signature, DESCRIPTION, description);
+    if (is_stateful)
+        wire_int(&signature, IS_STATEFUL, 1);
+    wire_message(def, SIGNATURE, &signature);
+    for (int i = 0; i < b->graph->num_operations; i++)
+        if (b->within[i] && !write_node(b, b->graph->operations[i], def))
+            return false;
+    for (int i = 0; i < b->noutputs; i++) {
+        wire ret = {0};
+        if (!name_output(b, b->outputs[i], text, sizeof text)) {
+            set_status(b->status, TF_INVALID_ARGUMENT,
+                       "TF_Output %s:%d is neither in the function body nor among function inputs. Encountered while "
+                       "creating function '%s'",
+                       TF_OperationName(b->outputs[i].oper), b->outputs[i].index, b->name);
+            return false;
+        }
+        wire_text(&ret, KEY, b->results[i]);
+        wire_text(&ret, VALUE, text);
+        wire_message(def, RET, &ret);
+    }
+    return true;
+}
+
+/* NAME_HASH, of what the function is. */
+static void append_hash(char *name, size_t size, const wire *def)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < def->size; i++)
+        hash = (hash ^ def->data[i]) * 1099511628211u;
+    size_t length = strlen(name);
+    snprintf(name + length, size - length, "_%016llx", (unsigned long long)hash);
+}
+
+TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name,
+                                int num_opers, const TF_Operation *const *opers, int ninputs, const TF_Output *inputs,
+                                int noutputs, const TF_Output *outputs, const char *const *output_names,
+                                const TF_FunctionOptions *opts, const char *description, TF_Status *status)
+{
+    (void)opts;
+    char name[600];
+    wire def = {0};
+    TF_Function *function = NULL;
+    TF_Graph *graph = (TF_Graph *)fn_body; /* its lock changes */
+    snprintf(name, sizeof name - 20, "%s", fn_name);
+    body b = {.graph = fn_body,
+              .name = name,
+              .inputs = inputs,
+              .ninputs = ninputs,
+              .outputs = outputs,
+              .noutputs = noutputs,
+              .status = status};
+    TF_SetStatus(status, TF_OK, "");
+    pthread_rwlock_rdlock(&graph->lock);
+    bool written = check_ends(&b, output_names) && choose(&b, num_opers, opers) && give_names(&b, output_names) &&
+                   write_function(&b, description, &def);
+    if (written && append_hash_to_fn_name) {
+        append_hash(name, sizeof name, &def);
+        wire_free(&def);
+        written = write_function(&b, description, &def);
+    }
+    pthread_rwlock_unlock(&graph->lock);
+    if (written)
+        function = new_function(&def, status);
+    wire_free(&def);
+    for (int i = 0; b.arguments && i < ninputs; i++)
+        free(b.arguments[i]);
+    for (int i = 0; b.results && i < noutputs; i++)
+        free(b.results[i]);
+    free(b.arguments);
+    free(b.results);
+    free(b.within);
+    return function;
+}
+
+TF_Function *TF_GraphToFunctionWithControlOutputs(
+    const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name, int num_opers,
+    const TF_Operation *const *opers, int ninputs, const TF_Output *inputs, int noutputs, const TF_Output *outputs,
+    const char *const *output_names, int ncontrol_outputs, const TF_Operation *const *control_outputs,
+    const char *const *control_output_names, const TF_FunctionOptions *opts, const char *description, TF_Status *status)
+{
+    (void)control_outputs;
+    (void)control_output_names;
+    if (ncontrol_outputs > 0) {
+        set_status(status, TF_UNIMPLEMENTED, "functions with control outputs cannot be made here");
+        return NULL;
+    }
+    return TF_GraphToFunction(fn_body, fn_name, append_hash_to_fn_name, num_opers, opers, ninputs, inputs, noutputs,
+                              outputs, output_names, opts, description, status);
+}

@@ -1,0 +1,120 @@
+/* unsupported.c - what Tower cannot do, and says so: programs that are linked with it start, and are told when they
+ * ask. */
+#include "capi.h"
+
+#include <stdlib.h>
+
+static void refuse(TF_Status *status, const char *what)
+{
+    set_status(status, TF_UNIMPLEMENTED, "Tower has no %s", what);
+}
+
+TF_Library *TF_LoadLibrary(const char *library_filename, TF_Status *status)
+{
+    (void)library_filename;
+    refuse(status, "ops that are loaded from TensorFlow's libraries");
+    return NULL;
+}
+
+TF_Buffer TF_GetOpList(TF_Library *lib_handle)
+{
+    (void)lib_handle;
+    return (TF_Buffer){0};
+}
+
+void TF_DeleteLibraryHandle(TF_Library *lib_handle)
+{
+    (void)lib_handle;
+}
+
+TF_Library *TF_LoadPluggableDeviceLibrary(const char *library_filename, TF_Status *status)
+{
+    (void)library_filename;
+    refuse(status, "devices that are loaded from TensorFlow's libraries");
+    return NULL;
+}
+
+void TF_DeletePluggableDeviceLibraryHandle(TF_Library *lib_handle)
+{
+    (void)lib_handle;
+}
+
+void TF_RegisterFilesystemPlugin(const char *plugin_filename, TF_Status *status)
+{
+    (void)plugin_filename;
+    refuse(status, "file systems of TensorFlow's");
+}
+
+void TF_UpdateEdge(TF_Graph *graph, TF_Output new_src, TF_Input dst, TF_Status *status)
+{
+    (void)graph;
+    (void)new_src;
+    (void)dst;
+    refuse(status, "edges that change: what was added to a graph stays as it is");
+}
+
+TF_ApiDefMap *TF_NewApiDefMap(TF_Buffer *op_list_buffer, TF_Status *status)
+{
+    (void)op_list_buffer;
+    refuse(status, "descriptions of ops for generators of code");
+    return NULL;
+}
+
+void TF_ApiDefMapPut(TF_ApiDefMap *api_def_map, const char *text, size_t text_len, TF_Status *status)
+{
+    (void)api_def_map;
+    (void)text;
+    (void)text_len;
+    refuse(status, "descriptions of ops for generators of code");
+}
+
+TF_Buffer *TF_ApiDefMapGet(TF_ApiDefMap *api_def_map, const char *name, size_t name_len, TF_Status *status)
+{
+    (void)api_def_map;
+    (void)name;
+    (void)name_len;
+    refuse(status, "descriptions of ops for generators of code");
+    return NULL;
+}
+
+void TF_DeleteApiDefMap(TF_ApiDefMap *apimap)
+{
+    (void)apimap;
+}
+
+TF_Server *TF_NewServer(const void *proto, size_t proto_len, TF_Status *status)
+{
+    (void)proto;
+    (void)proto_len;
+    refuse(status, "servers; several tasks are started by tower launch, mpirun or srun");
+    return NULL;
+}
+
+void TF_ServerStart(TF_Server *server, TF_Status *status)
+{
+    (void)server;
+    refuse(status, "servers");
+}
+
+void TF_ServerStop(TF_Server *server, TF_Status *status)
+{
+    (void)server;
+    refuse(status, "servers");
+}
+
+void TF_ServerJoin(TF_Server *server, TF_Status *status)
+{
+    (void)server;
+    refuse(status, "servers");
+}
+
+const char *TF_ServerTarget(TF_Server *server)
+{
+    (void)server;
+    return "";
+}
+
+void TF_DeleteServer(TF_Server *server)
+{
+    (void)server;
+}

@@ -1,0 +1,351 @@
+/* What is made of graphs: gradients, functions, loops, constants; partial runs.
+ * label: threads */
+#include "client.h"
+
+static TF_Status *s;
+static TF_Graph *graph;
+
+static int begin(void **state)
+{
+    (void)state;
+    s = TF_NewStatus();
+    graph = TF_NewGraph();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+    return 0;
+}
+
+/* The value of a scalar or of an element, of a graph that is fed nothing. */
+static double value_of(TF_Output output, int element)
+{
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *result = run(session, (TF_Output){NULL, 0}, NULL, output, s);
+    assert_fine(s);
+    double value = TF_TensorType(result) == TF_INT32 ? ((int32_t *)TF_TensorData(result))[element]
+                                                     : ((float *)TF_TensorData(result))[element];
+    TF_DeleteTensor(result);
+    close_session(session, s);
+    return value;
+}
+
+static TF_Output floats(const char *name, float a, float b, float c, float d)
+{
+    return out(constant(graph, name, float_tensor((int64_t[]){2, 2}, 2, (float[]){a, b, c, d}), s));
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------------
+ */
+
+static void gradients_of_a_product(void **state)
+{
+    (void)state;
+    TF_Output x[] = {floats("a", 1, 2, 3, 4), floats("b", 1, 0, 0, 1), floats("other", 1, 1, 1, 1)}, dy[3];
+    TF_Output y = out(binary(graph, "MatMul", "product", x[0], x[1], s));
+    TF_AddGradients(graph, &y, 1, x, 3, NULL, s, dy);
+    assert_wrong(s, TF_INVALID_ARGUMENT,
+                 "Cannot compute the partial derivative for node 'other' as it's unreachable from the output node(s).");
+    TF_SetStatus(s, TF_OK, "");
+    TF_AddGradients(graph, &y, 1, x, 2, NULL, s, dy);
+    assert_fine(s);
+    assert_float_equal(value_of(dy[0], 0), 1, 0);
+    assert_float_equal(value_of(dy[1], 0), 4, 0); /* the sum of a column */
+    assert_int_equal(strncmp(TF_OperationName(dy[0].oper), "gradients/", 10), 0);
+    TF_Output given = floats("given", 1, -1.5f, 2, 1);
+    TF_AddGradients(graph, &y, 1, x, 2, &given, s, dy);
+    assert_fine(s);
+    assert_float_equal(value_of(dy[0], 1), -1.5, 0);
+    assert_float_equal(value_of(dy[1], 0), 1 + 3 * 2, 0);
+    assert_int_equal(strncmp(TF_OperationName(dy[0].oper), "gradients_1/", 12), 0);
+}
+
+static void prefixes_of_gradients_are_ones_own(void **state)
+{
+    (void)state;
+    TF_Output x = floats("a", 1, 2, 3, 4), y = out(unary(graph, "Square", "square", x, s)), dy;
+    TF_AddGradientsWithPrefix(graph, "scope/mine", &y, 1, &x, 1, NULL, s, &dy);
+    assert_fine(s);
+    assert_int_equal(strncmp(TF_OperationName(dy.oper), "scope/mine/", 11), 0);
+    assert_float_equal(value_of(dy, 1), 4, 0);
+    TF_AddGradientsWithPrefix(graph, "scope/mine", &y, 1, &x, 1, NULL, s, &dy);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "prefix [scope/mine] conflicts with existing node in the graph named [");
+    TF_AddGradientsWithPrefix(graph, "scope", &y, 1, &x, 1, NULL, s, &dy);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "prefix [scope] conflicts with");
+    TF_AddGradientsWithPrefix(graph, "square", &y, 1, &x, 1, NULL, s, &dy);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "prefix [square] conflicts with existing node in the graph named [square]");
+    TF_AddGradientsWithPrefix(graph, "scope/mine_1", &y, 1, &x, 1, NULL, s, &dy);
+    assert_fine(s);
+    /* Gradients of gradients. */
+    TF_Output second;
+    TF_AddGradientsWithPrefix(graph, "second", &dy, 1, &x, 1, NULL, s, &second);
+    assert_fine(s);
+    assert_float_equal(value_of(second, 0), 2, 0);
+}
+
+static void op_without_a_gradient_leaves_the_graph_as_it_was(void **state)
+{
+    (void)state;
+    TF_Output x = floats("x", 1, 2, 3, 4), dy;
+    TF_OperationDescription *d = TF_NewOperation(graph, "TruncateMod", "whole");
+    TF_AddInput(d, x);
+    TF_AddInput(d, x);
+    TF_Output y = out(TF_FinishOperation(d, s));
+    assert_fine(s);
+    TF_AddGradients(graph, &y, 1, &x, 1, NULL, s, &dy);
+    assert_wrong(s, TF_NOT_FOUND,
+                 "No gradient defined for op: TruncateMod. Please see "
+                 "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for instructions on how to add C++ "
+                 "gradients.");
+    y = out(unary(graph, "Square", "square", x, s));
+    TF_AddGradientsWithPrefix(graph, "then", &y, 1, &x, 1, NULL, s, &dy);
+    assert_fine(s);
+    assert_float_equal(value_of(dy, 3), 8, 0);
+}
+
+/* ---- constants ------------------------------------------------------------------------------------------------------
+ */
+
+static void constants_can_be_evaluated(void **state)
+{
+    (void)state;
+    TF_Operation *sum =
+        add(graph, "sum", out(constant(graph, "a", int_tensor(2), s)), out(constant(graph, "b", int_tensor(3), s)), s);
+    TF_Tensor *value;
+    assert_int_equal(TF_TryEvaluateConstant(graph, out(sum), &value, s), 1);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(value), 5);
+    TF_DeleteTensor(value);
+    TF_Operation *x = placeholder(graph, "x", TF_INT32, s);
+    assert_int_equal(TF_TryEvaluateConstant(graph, out(unary(graph, "Neg", "neg", out(x), s)), &value, s), 0);
+    assert_fine(s);
+    assert_null(value);
+}
+
+/* ---- functions ------------------------------------------------------------------------------------------------------
+ */
+
+/* MyFunc(feed1, feed2) = feed1 + feed2 */
+static TF_Function *sum_function(const char *name, unsigned char append_hash)
+{
+    TF_Graph *body = TF_NewGraph();
+    TF_Operation *a = placeholder(body, "feed1", TF_INT32, s), *b = placeholder(body, "feed2", TF_INT32, s);
+    TF_Output inputs[] = {out(a), out(b)}, result = out(add(body, "sum", inputs[0], inputs[1], s));
+    assert_fine(s);
+    TF_Function *function =
+        TF_GraphToFunction(body, name, append_hash, -1, NULL, 2, inputs, 1, &result, NULL, NULL, NULL, s);
+    assert_fine(s);
+    TF_DeleteGraph(body);
+    return function;
+}
+
+static void functions_are_called(void **state)
+{
+    (void)state;
+    TF_Function *function = sum_function("MyFunc", 0), *hashed = sum_function("MyFunc", 1), *found[2];
+    assert_string_equal(TF_FunctionName(function), "MyFunc");
+    assert_int_equal(strncmp(TF_FunctionName(hashed), "MyFunc_", 7), 0);
+    assert_int_equal(TF_GraphNumFunctions(graph), 0);
+    TF_GraphCopyFunction(graph, NULL, NULL, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "'func' argument to TF_GraphCopyFunction cannot be null");
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    assert_int_equal(TF_GraphNumFunctions(graph), 1);
+    assert_int_equal(TF_GraphGetFunctions(graph, found, 2, s), 1);
+    assert_string_equal(TF_FunctionName(found[0]), "MyFunc");
+    TF_DeleteFunction(found[0]);
+    TF_Buffer *def = TF_NewBuffer();
+    TF_FunctionToFunctionDef(function, def, s);
+    assert_fine(s);
+    TF_Function *again = TF_FunctionImportFunctionDef(def->data, def->length, s);
+    assert_fine(s);
+    assert_string_equal(TF_FunctionName(again), "MyFunc");
+    TF_FunctionSetAttrValueProto(again, "note", "\x12\x02hi", 4, s);
+    assert_fine(s);
+    TF_Buffer *note = TF_NewBuffer();
+    TF_FunctionGetAttrValueProto(again, "note", note, s);
+    assert_fine(s);
+    assert_int_equal(note->length, 4);
+    TF_DeleteBuffer(note);
+    note = TF_NewBuffer();
+    TF_FunctionGetAttrValueProto(again, "none", note, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Function 'MyFunc' has no attr named 'none'.");
+    TF_DeleteBuffer(note);
+    TF_DeleteBuffer(def);
+    TF_DeleteFunction(again);
+    TF_DeleteFunction(function);
+    TF_DeleteFunction(hashed);
+    def = TF_NewBuffer();
+    TF_GraphGetOpDef(graph, "MyFunc", def, s);
+    assert_fine(s);
+    TF_DeleteBuffer(def);
+    TF_Operation *call = binary(graph, "MyFunc", "call", out(constant(graph, "two", int_tensor(2), s)),
+                                out(constant(graph, "three", int_tensor(3), s)), s);
+    assert_float_equal(value_of(out(call), 0), 5, 0);
+    assert_null(TF_FunctionImportFunctionDef("\xff\xff", 2, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid FunctionDef given to TF_FunctionImportFunctionDef");
+}
+
+static void wrong_functions_say_what_is_wrong(void **state)
+{
+    (void)state;
+    TF_Operation *a = placeholder(graph, "feed1", TF_INT32, s), *b = placeholder(graph, "feed2", TF_INT32, s);
+    TF_Operation *sum = add(graph, "add", out(a), out(b), s);
+    TF_Output twice[] = {out(a), out(a)}, both[] = {out(a), out(b)}, result = out(sum), results[] = {result, result};
+    const char *const names[] = {"my_out", "my_out"};
+    const TF_Operation *const only[] = {sum};
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, -1, NULL, 2, twice, 1, &result, NULL, NULL, NULL, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "TF_Output feed1:0 appears more than once in the input list");
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, -1, NULL, 2, both, 2, results, names, NULL, NULL, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT,
+                 "Cannot have duplicate output names. Name 'my_out' appears more than once in 'output_names' array.");
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, 1, only, 1, both, 1, &result, NULL, NULL, NULL, s));
+    assert_wrong(
+        s, TF_INVALID_ARGUMENT,
+        "Input 1, 'feed2:0', of node 'add' in function 'MyFunc' is not available. You might need to include it in "
+        "inputs or include its source node in the body");
+    both[1].index = 2;
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, -1, NULL, 2, both, 1, &result, NULL, NULL, NULL, s));
+    assert_wrong(s, TF_OUT_OF_RANGE,
+                 "Node 'feed2' (type: 'Placeholder', num of outputs: 1) does not have output 2\n\tEncountered while "
+                 "processing input 1 into function 'MyFunc'");
+    both[1].oper = NULL;
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, -1, NULL, 2, both, 1, &result, NULL, NULL, NULL, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Node is null\n\tEncountered while processing input 1 into function 'MyFunc'");
+    TF_Output outside = out(constant(graph, "scalar", int_tensor(2), s));
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, 1, only, 2, (TF_Output[]){out(a), out(b)}, 1, &outside, NULL,
+                                   NULL, NULL, s));
+    assert_wrong(
+        s, TF_INVALID_ARGUMENT,
+        "TF_Output scalar:0 is neither in the function body nor among function inputs. Encountered while creating "
+        "function 'MyFunc'");
+}
+
+/* ---- loops ----------------------------------------------------------------------------------------------------------
+ */
+
+static TF_WhileParams begin_loop(TF_Output *inputs, int count)
+{
+    TF_WhileParams params = TF_NewWhile(graph, inputs, count, s);
+    assert_fine(s);
+    return params;
+}
+
+/* while (x < limit) x += step, for x from 1 */
+static void loops_run(void **state)
+{
+    (void)state;
+    TF_Output inputs[] = {out(constant(graph, "one", int_tensor(1), s)),
+                          out(constant(graph, "limit", int_tensor(20), s))};
+    TF_WhileParams loop = begin_loop(inputs, 2);
+    loop.name = "my_loop";
+    loop.cond_output = out(binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], loop.cond_inputs[1], s));
+    TF_Operation *step = constant(loop.body_graph, "step", int_tensor(3), s);
+    loop.body_outputs[0] = out(add(loop.body_graph, "more", loop.body_inputs[0], out(step), s));
+    loop.body_outputs[1] = loop.body_inputs[1];
+    TF_Output outputs[2];
+    TF_FinishWhile(&loop, s, outputs);
+    assert_fine(s);
+    assert_float_equal(value_of(outputs[0], 0), 22, 0);
+    assert_float_equal(value_of(outputs[1], 0), 20, 0);
+}
+
+static void gradients_go_back_through_loops(void **state)
+{
+    (void)state;
+    TF_Output x = out(constant(graph, "x", float_tensor(NULL, 0, (float[]){1.5f}), s));
+    TF_WhileParams loop = begin_loop(&x, 1);
+    loop.name = "squares";
+    TF_Operation *limit = constant(loop.cond_graph, "limit", float_tensor(NULL, 0, (float[]){20}), s);
+    loop.cond_output = out(binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], out(limit), s));
+    loop.body_outputs[0] = out(unary(loop.body_graph, "Square", "square", loop.body_inputs[0], s));
+    TF_Output output, dy;
+    TF_FinishWhile(&loop, s, &output);
+    assert_fine(s);
+    assert_float_equal(value_of(output, 0), 25.62890625, 0);
+    TF_AddGradients(graph, &output, 1, &x, 1, NULL, s, &dy);
+    assert_fine(s);
+    assert_float_equal(value_of(dy, 0), 8 * 17.0859375, 0);
+}
+
+static void wrong_loops_say_what_is_wrong(void **state)
+{
+    (void)state;
+    TF_Output x = out(constant(graph, "x", int_tensor(1), s)), outputs[1];
+    TF_NewWhile(graph, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "TF_NewWhile() must be passed at least one input");
+    enum { NO_COND, NOT_BOOL, BAD_INDEX, NO_BODY, NO_NAME, CASES };
+    static const char *const texts[] = {
+        "TF_WhileParams `cond_output` field isn't set",
+        "BuildWhileLoop: 'cond' argument must return a boolean output, got int32",
+        "Invalid return output 100 of node 'less', which has 1 output(s)",
+        "TF_WhileParams `body_outputs[0]` field isn't set",
+        "TF_WhileParams `name` field is null",
+    };
+    for (int i = 0; i < CASES; i++) {
+        TF_WhileParams loop = begin_loop(&x, 1);
+        loop.name = i == NO_NAME ? NULL : "loop";
+        if (i != NO_BODY)
+            loop.body_outputs[0] = loop.body_inputs[0];
+        TF_Operation *less = binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], loop.cond_inputs[0], s);
+        if (i != NO_COND)
+            loop.cond_output = i == NOT_BOOL ? loop.cond_inputs[0] : (TF_Output){less, i == BAD_INDEX ? 100 : 0};
+        TF_FinishWhile(&loop, s, outputs);
+        assert_wrong(s, TF_INVALID_ARGUMENT, texts[i]);
+    }
+    TF_WhileParams loop = begin_loop(&x, 1);
+    TF_AbortWhile(&loop);
+}
+
+/* ---- partial runs ---------------------------------------------------------------------------------------------------
+ */
+
+/* a + 2, then (a + 2) + b. */
+static void parts_of_a_run_run_once(void **state)
+{
+    (void)state;
+    TF_Operation *a = placeholder(graph, "a", TF_INT32, s), *b = placeholder(graph, "b", TF_INT32, s);
+    TF_Operation *plus2 = add(graph, "plus2", out(a), out(constant(graph, "two", int_tensor(2), s)), s);
+    TF_Operation *plusb = add(graph, "plusB", out(plus2), out(b), s);
+    TF_Session *session = session_of(graph, s);
+    TF_Output feeds[] = {out(a), out(b)}, fetches[] = {out(plus2), out(plusb)};
+    const char *handle;
+    TF_SessionPRunSetup(session, feeds, 2, fetches, 2, NULL, 0, &handle, s);
+    assert_fine(s);
+    TF_Tensor *one = int_tensor(1), *four = int_tensor(4), *result;
+    TF_SessionPRun(session, handle, &feeds[0], &one, 1, &fetches[0], &result, 1, NULL, 0, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), 3);
+    TF_DeleteTensor(result);
+    TF_SessionPRun(session, handle, &feeds[1], &four, 1, &fetches[1], &result, 1, NULL, 0, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), 7);
+    TF_DeleteTensor(result);
+    TF_DeletePRunHandle(handle);
+    TF_DeleteTensor(one);
+    TF_DeleteTensor(four);
+    close_session(session, s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(gradients_of_a_product, begin, end),
+        cmocka_unit_test_setup_teardown(prefixes_of_gradients_are_ones_own, begin, end),
+        cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
+        cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
+        cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),
+        cmocka_unit_test_setup_teardown(loops_run, begin, end),
+        cmocka_unit_test_setup_teardown(gradients_go_back_through_loops, begin, end),
+        cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_loops_say_what_is_wrong, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
