@@ -1,5 +1,4 @@
-/* What is made of graphs: gradients, functions, loops, constants; partial runs.
- * label: threads */
+/* What is made of graphs: gradients, functions, loops, constants; partial runs. */
 #include "client.h"
 
 static TF_Status *s;

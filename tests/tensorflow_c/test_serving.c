@@ -1,5 +1,4 @@
-/* Graphs that come from files: status, buffers, tensors, import, look-up, sessions, saved models.
- * label: threads */
+/* Graphs that come from files: status, buffers, tensors, import, look-up, sessions, saved models. */
 #include "client.h"
 
 #include <pthread.h>
