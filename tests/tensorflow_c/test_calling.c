@@ -332,6 +332,24 @@ static void parts_of_a_run_run_once(void **state)
     close_session(session, s);
 }
 
+/* What there is not says so: on TensorFlow's own library this test fails. */
+static void what_is_missing_says_so(void **state)
+{
+    (void)state;
+    TF_Operation *x = placeholder(graph, "x", TF_INT32, s), *y = unary(graph, "Neg", "y", out(x), s);
+    TF_UpdateEdge(graph, out(x), (TF_Input){y, 0}, s);
+    assert_wrong(s, TF_UNIMPLEMENTED, "Tower has no ");
+    assert_null(TF_LoadLibrary("/nowhere.so", s));
+    assert_wrong(s, TF_UNIMPLEMENTED, "Tower has no ");
+    TF_DeleteLibraryHandle(NULL);
+    assert_null(TF_NewServer("", 0, s));
+    assert_wrong(s, TF_UNIMPLEMENTED, "Tower has no ");
+    TF_DeleteServer(NULL);
+    assert_null(TF_NewApiDefMap(NULL, s));
+    assert_wrong(s, TF_UNIMPLEMENTED, "Tower has no ");
+    TF_DeleteApiDefMap(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(gradients_go_back_through_loops, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_missing_says_so, begin, end),
         cmocka_unit_test_setup_teardown(wrong_loops_say_what_is_wrong, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
