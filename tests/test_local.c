@@ -459,15 +459,15 @@ int main(void)
         cmocka_unit_test(copies_become_their_mean_and_slots_stay),
         cmocka_unit_test(a_group_trains_as_its_towers_would_alone),
         cmocka_unit_test(meeting_in_every_step_of_gradient_descent_is_replicated_but_for_rounding),
-        cmocka_unit_test(a_run_resumes_to_the_bit_and_meets_when_it_would_have),
-        cmocka_unit_test(a_checkpoint_has_all_copies_and_under_the_plain_names_their_mean),
+        unthreaded_test(a_run_resumes_to_the_bit_and_meets_when_it_would_have),
+        unthreaded_test(a_checkpoint_has_all_copies_and_under_the_plain_names_their_mean),
         cmocka_unit_test(the_mean_of_equal_copies_is_what_they_are),
-        cmocka_unit_test(other_modes_go_on_from_the_mean_and_groups_from_what_others_have),
+        unthreaded_test(other_modes_go_on_from_the_mean_and_groups_from_what_others_have),
         cmocka_unit_test(another_number_of_steps_between_meetings_is_taken_and_said),
         cmocka_unit_test(without_numbers_each_tower_is_a_group_and_they_meet_every_8_steps),
         cmocka_unit_test(what_does_not_go_together_is_refused),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-        cmocka_unit_test(running_out_of_memory_while_groups_are_saved_is_an_error),
+        unthreaded_test(running_out_of_memory_is_an_error),
+        unthreaded_test(running_out_of_memory_while_groups_are_saved_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
