@@ -60,6 +60,13 @@ tw_status twi_prefix(tw_error *error, const char *format, ...) TW_PRINTF(2, 3);
             goto done;                                                                                                 \
     } while (0)
 
+/* There, a failure of one's own: TWI_LEAVE(twi_fail(...)). */
+#define TWI_LEAVE(failure)                                                                                             \
+    do {                                                                                                               \
+        status = (failure);                                                                                            \
+        goto done;                                                                                                     \
+    } while (0)
+
 #ifdef __cplusplus
 }
 #endif

@@ -213,15 +213,15 @@ static tw_status gather_array(twi_gathering *g, const char *images_path, const c
     tw_dtype dtype = tw_tensor_dtype(labels);
     if (tw_tensor_dtype(g->images[test]) != TW_UINT8 || shape.rank < 3 || shape.rank > 4 ||
         (shape.rank == 4 && (shape.dims[3] < 1 || shape.dims[3] > 4 || shape.dims[3] == 2)))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT,
-                         "'%s': expected uint8 [images,height,width] or [images,height,width,"
-                         "channels] with 1, 3 or 4 channels",
-                         images_path));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
+                           "'%s': expected uint8 [images,height,width] or [images,height,width,"
+                           "channels] with 1, 3 or 4 channels",
+                           images_path));
     if ((dtype != TW_INT32 && dtype != TW_INT64 && dtype != TW_UINT8 && dtype != TW_INT16 && dtype != TW_INT8 &&
          dtype != TW_UINT16 && dtype != TW_UINT32 && dtype != TW_UINT64) ||
         tw_tensor_elements(labels) != shape.dims[0])
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "'%s': expected %lld whole numbers, one for each of the images",
-                         labels_path, (long long)shape.dims[0]));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "'%s': expected %lld whole numbers, one for each of the images",
+                           labels_path, (long long)shape.dims[0]));
     for (int64_t i = 0; i < shape.dims[0]; i++) {
         char name[32], class[32];
         snprintf(name, sizeof name, "%lld", (long long)i);
@@ -507,7 +507,7 @@ tw_status twi_own_load(const char *directory, bool test, const tw_dataset_option
     TWI_TRY(put_in_order(&g, error));
     chosen = twi_alloc_array((size_t)g.entries.count + 1, sizeof *chosen);
     if (!chosen)
-        TWI_TRY(no_memory(error));
+        TWI_LEAVE(no_memory(error));
     for (int i = 0; i < g.entries.count; i++)
         if (g.entries.items[i].test == test)
             chosen[count++] = &g.entries.items[i];

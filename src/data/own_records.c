@@ -122,7 +122,7 @@ tw_status twi_gather_records(twi_gathering *g, const char *name, tw_error *error
             break;
         }
         if (status != TW_OK)
-            TWI_TRY(twi_fail(error, status, "%s", end.message));
+            TWI_LEAVE(twi_fail(error, status, "%s", end.message));
         snprintf(example, sizeof example, "%s:%" PRId64, name, number);
         TWI_TRY(gather_record(g, &entry, example, bytes, size, error));
     }
@@ -160,10 +160,10 @@ tw_status twi_record_image(const twi_found *entry, int channels, int side, twi_i
     twi_record_seek(reader, offset);
     TWI_TRY(twi_record_next(reader, &bytes, &size, error));
     if (!find_feature(bytes, size, picture_names, &feature) || feature.dtype != TW_STRING)
-        TWI_TRY(complain(entry->path, offset, "expected a feature image/encoded, image or image_raw with one picture",
-                         error));
+        TWI_LEAVE(complain(entry->path, offset, "expected a feature image/encoded, image or image_raw with one picture",
+                           error));
     if (!twi_feature_read(&feature, &picture))
-        TWI_TRY(twi_fail_memory(error, "reading images"));
+        TWI_LEAVE(twi_fail_memory(error, "reading images"));
     snprintf(name, sizeof name, "%s, the record at byte %" PRIu64, entry->path, offset);
     if (twi_image_is_one(picture.data, picture.size))
         status = twi_image_decode(picture.data, picture.size, channels, side, name, image, error);

@@ -370,7 +370,7 @@ tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_option
         w->pipeline = p;
         w->scratch = twi_alloc(twi_distort_scratch(&p->distorter));
         if (!w->scratch)
-            TWI_TRY(twi_fail_memory(error, "making an input pipeline"));
+            TWI_LEAVE(twi_fail_memory(error, "making an input pipeline"));
     }
     p->height = p->distorter.out_height;
     p->width = p->distorter.out_width;

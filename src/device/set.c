@@ -227,7 +227,7 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
 
     *devices = NULL;
     if (!set || !requests)
-        TWI_TRY(twi_fail_memory(error, "opening devices"));
+        TWI_LEAVE(twi_fail_memory(error, "opening devices"));
     TWI_TRY(twi_sized(&options, given, TWI_SIZE(tw_device_options, collective_timeout), error));
     TWI_TRY(enumerate_all(requests, &num_requests, &options, error));
     for (int i = 0; i < num_requests; i++)

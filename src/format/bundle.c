@@ -165,7 +165,7 @@ static tw_status add_list(twi_table_builder *table, const item *items, int count
     shape.dim = twi_arena_alloc(&arena, sizeof *shape.dim * rank);
     entry.slices = twi_arena_alloc(&arena, sizeof *entry.slices * (size_t)count);
     if (!dims || !shape.dim || !entry.slices)
-        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     for (; shape.n_dim < rank; shape.n_dim++) {
         twi__tensor_shape_proto__dim__init(&dims[shape.n_dim]);
         dims[shape.n_dim].size = list->slice.full.dims[shape.n_dim];
@@ -176,16 +176,16 @@ static tw_status add_list(twi_table_builder *table, const item *items, int count
             continue;
         if (!tw_shape_equal(items[i].slice.full, list->slice.full) ||
             tw_tensor_dtype(items[i].tensor->tensor) != tw_tensor_dtype(list->tensor->tensor))
-            TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the parts of '%s' disagree about its shape or type",
-                             list->tensor->name));
+            TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "the parts of '%s' disagree about its shape or type",
+                               list->tensor->name));
         if (!(entry.slices[entry.n_slices++] = slice_proto(&arena, &items[i].slice)))
-            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+            TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     }
     entry.dtype = (int32_t)tw_tensor_dtype(list->tensor->tensor);
     entry.shape = &shape;
     uint8_t *packed = twi_arena_alloc(&arena, twi__bundle_entry_proto__get_packed_size(&entry));
     if (!packed)
-        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     twi_table_add(table, list->key.data, list->key.size, packed, twi__bundle_entry_proto__pack(&entry, packed));
 done:
     twi_arena_free(&arena);
@@ -283,7 +283,7 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
         TWI_TRY(make_items(&tensors[i], items, &num_items, error));
     for (int i = 0; i < num_items; i++)
         if (items[i].key.failed)
-            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+            TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     qsort(items, (size_t)num_items, sizeof *items, by_key);
     TWI_TRY(check_items(items, num_items, error));
 

@@ -42,7 +42,7 @@ tw_status twi_bundle_save(const char *prefix, const tw_named_tensor *tensors, in
     }
     for (int i = 0; i < 4; i++)
         if (paths[i].failed)
-            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+            TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     TWI_TRY(make_directory_of(prefix, error));
     TWI_TRY(twi_bundle_write(paths[2].data, paths[3].data, tensors, count, error));
     twi_files()->unlink(paths[1].data);
@@ -121,7 +121,7 @@ tw_status twi_bundle_merge(const char *const *prefixes, int count, const char *d
         TWI_TRY(twi_bundle_open(prefixes[i], &part, error));
         if (!twi_push(&parts, part)) {
             tw_checkpoint_close(part);
-            TWI_TRY(twi_fail_memory(error, "merging checkpoints"));
+            TWI_LEAVE(twi_fail_memory(error, "merging checkpoints"));
         }
         TWI_TRY(read_all(part, &all, error));
     }

@@ -87,7 +87,7 @@ static tw_status decode_png(const void *bytes, size_t size, int channels, const 
     *image = (twi_image){fits ? (int)png.height : -1, fits ? (int)png.width : -1, channels, NULL};
     TWI_TRY(make_room(image, 0, size, name, error));
     if (!png_image_finish_read(&png, &white, image->pixels, 0, NULL))
-        TWI_TRY(twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged PNG: %s", name, png.message));
+        TWI_LEAVE(twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged PNG: %s", name, png.message));
     if (grey_of_colours)
         make_grey(image);
 done:

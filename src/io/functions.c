@@ -313,20 +313,20 @@ static tw_status inline_function(twi_functions *f, place *p, char **results, cha
     f->stack[f->depth++] = function->signature->name;
     for (size_t i = 0; i < function->n_node_def; i++)
         if (!twi_map_put(&p->nodes, function->node_def[i]->name, function->node_def[i]))
-            TWI_TRY(fail_memory(f));
+            TWI_LEAVE(fail_memory(f));
     for (size_t i = 0; i < function->n_node_def; i++)
         TWI_TRY(add_node(f, p, function->node_def[i]));
     for (size_t i = 0; i < function->signature->n_output_arg; i++) {
         const char *value = returned(function, i);
         if (!value)
-            TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' does not say what it gives as '%s'",
-                             function->signature->name, function->signature->output_arg[i]->name));
+            TWI_LEAVE(twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' does not say what it gives as '%s'",
+                               function->signature->name, function->signature->output_arg[i]->name));
         if (!(results[i] = resolve(f, p, value)))
-            TWI_TRY(fail_memory(f));
+            TWI_LEAVE(fail_memory(f));
     }
     for (size_t i = 0; i < function->n_control_ret; i++)
         if (!(controls[i] = PRINT("^%s%s", p->prefix, function->control_ret[i]->value)))
-            TWI_TRY(fail_memory(f));
+            TWI_LEAVE(fail_memory(f));
 done:
     twi_map_free(&p->nodes);
     f->depth -= f->depth > 0;
@@ -528,8 +528,8 @@ static tw_status merge_sides(lowering *l, call sides[2])
     twi_functions *f = l->f;
     tw_status status;
     if (sides[0].num_results != sides[1].num_results)
-        TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): one branch gives %zu values, the other %zu",
-                         l->name, l->node->op, sides[1].num_results, sides[0].num_results));
+        TWI_LEAVE(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): one branch gives %zu values, the other %zu",
+                           l->name, l->node->op, sides[1].num_results, sides[0].num_results));
     for (size_t i = 0; i < sides[0].num_results; i++) {
         attr_value attrs[] = {type_value("T", type_at(l->node, "Tout", i)), int_value("N", 2)};
         const char *inputs[] = {sides[0].results[i], sides[1].results[i]};
@@ -729,8 +729,8 @@ static tw_status lower_while(lowering *l)
     TWI_TRY(add_entries(l, unchanging));
     TWI_TRY(inline_part(l, "cond", unchanging, PRINT("^%s/merge_%zu", l->name, first), "%s/merge_%zu", &test));
     if (test.num_results != 1)
-        TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): its condition gives %zu values", l->name,
-                         l->node->op, test.num_results));
+        TWI_LEAVE(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): its condition gives %zu values", l->name,
+                           l->node->op, test.num_results));
     TWI_TRY(add(f, "LoopCond", PRINT("%s/cond", l->name), l->device, (const char *const *)test.results, 1, NULL, 0));
     attr_value type = type_value("T", type_at(l->node, "T", first));
     const char *pivot = PRINT("%s/switch_%zu:1", l->name, first);
@@ -739,7 +739,7 @@ static tw_status lower_while(lowering *l)
     TWI_TRY(add_ways_back(l, unchanging, &body, outputs));
     for (size_t i = 0; i < l->num_data; i++)
         if (unchanging[i] && !note_passed(f, l->name, i, l->inputs[i]))
-            TWI_TRY(fail_memory(f));
+            TWI_LEAVE(fail_memory(f));
     TWI_TRY(add_outputs(f, l->name, l->device, l->node, "T", outputs, l->num_data, NULL, 0));
 done:
     return status;

@@ -312,14 +312,14 @@ static tw_status export(const tw_graph *graph, const tw_output *outputs, int num
     bool *wanted = outputs ? mark_needed(&arena, graph, outputs, num_outputs) : NULL;
     Twi__GraphDef *def = outputs && !wanted ? NULL : make_graph(&arena, graph, wanted);
     if (!def)
-        TWI_TRY(twi_fail_memory(error, "exporting a graph"));
+        TWI_LEAVE(twi_fail_memory(error, "exporting a graph"));
     size_t needed = twi__graph_def__get_packed_size(def);
     if (needed > INT_MAX)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the graph takes %zu bytes, but a GraphDef holds at most %d",
-                         needed, INT_MAX));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "the graph takes %zu bytes, but a GraphDef holds at most %d",
+                           needed, INT_MAX));
     *bytes = twi_resize(NULL, needed + 1); /* one more: an empty graph has bytes too */
     if (!*bytes)
-        TWI_TRY(twi_fail_memory(error, "exporting a graph"));
+        TWI_LEAVE(twi_fail_memory(error, "exporting a graph"));
     *size = twi__graph_def__pack(def, *bytes);
 done:
     twi_arena_free(&arena);

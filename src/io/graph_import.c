@@ -1051,7 +1051,7 @@ tw_status tw_graph_import_with(tw_graph *graph, const void *bytes, size_t size, 
     if (known.prefix && *known.prefix) {
         m.prefix = twi_arena_printf(&m.arena, "%s/", known.prefix);
         if (!m.prefix)
-            TWI_TRY(fail_memory(&m));
+            TWI_LEAVE(fail_memory(&m));
     }
     TWI_TRY(import(&m));
 done:

@@ -366,10 +366,10 @@ tw_status twi_meta_graph_import(tw_graph *graph, const void *bytes, size_t size,
     Twi__MetaGraphDef *def = twi__meta_graph_def__unpack(&proto.allocator, size, bytes);
     tw_graph *trial = tw_graph_create(); /* all that can be wrong shows here */
     if (!trial || proto.out_of_memory)
-        TWI_TRY(fail_memory(&m));
+        TWI_LEAVE(fail_memory(&m));
     if (!def)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "Invalid MetaGraphDef: %zu bytes that should be one are not",
-                         size));
+        TWI_LEAVE(
+            twi_fail(error, TW_INVALID_ARGUMENT, "Invalid MetaGraphDef: %zu bytes that should be one are not", size));
     m.graph = trial;
     TWI_TRY(read_all(&m, def, prefix));
     m.graph = graph;

@@ -455,7 +455,7 @@ static tw_status export_as(const tw_graph *graph, const tw_meta_graph_options *o
     TWI_TRY(make_def(&x, &def));
     if (saved_model) {
         if (!pack(&x, &def.base, &packed))
-            TWI_TRY(fail_memory(&x));
+            TWI_LEAVE(fail_memory(&x));
         model.saved_model_schema_version = 1;
         model.n_meta_graphs = 1;
         model.meta_graphs = &packed;
@@ -515,9 +515,9 @@ tw_status tw_saved_model_save(tw_session *session, const char *directory, const 
     twi_text_printf(&path, "%s/saved_model.pb", directory);
     twi_text_printf(&prefix, "%s/variables/variables", directory);
     if (path.failed || prefix.failed)
-        TWI_TRY(twi_fail_memory(error, "saving a model"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a model"));
     if (twi_file_exists(path.data))
-        TWI_TRY(twi_fail(error, TW_ALREADY_EXISTS, "there is a SavedModel in '%s'", directory));
+        TWI_LEAVE(twi_fail(error, TW_ALREADY_EXISTS, "there is a SavedModel in '%s'", directory));
     TWI_TRY(export_as(tw_session_graph(session), options, true, &bytes, &size, error));
     TWI_TRY(twi_make_directories(directory, error));
     TWI_TRY(save_values(session, prefix.data, error));

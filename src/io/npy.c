@@ -139,10 +139,10 @@ static tw_status read_array(const char *bytes, size_t size, tw_tensor **tensor, 
     TWI_TRY(parse_header(text, &h, error));
     int64_t count = tw_shape_elements(h.shape);
     if (count < 0 || (uint64_t)count > (size - values) / tw_dtype_size(h.dtype))
-        TWI_TRY(twi_fail(error, TW_DATA_LOSS, "it is cut short: %zu bytes of values", size - values));
+        TWI_LEAVE(twi_fail(error, TW_DATA_LOSS, "it is cut short: %zu bytes of values", size - values));
     made = tw_tensor_create(h.dtype, h.shape);
     if (!made)
-        TWI_TRY(twi_fail_memory(error, "reading an array"));
+        TWI_LEAVE(twi_fail_memory(error, "reading an array"));
     copy_values(&h, bytes + values, made);
     *tensor = made;
 done:

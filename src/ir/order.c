@@ -294,7 +294,7 @@ tw_status twi_region_sort(twi_region *region, tw_error *error)
     twi_node **heap = twi_alloc_array((size_t)n + 1, sizeof *heap), **order = twi_alloc_array((size_t)n + 1, sizeof *order);
     int *missing = twi_alloc_array((size_t)n + 1, sizeof *missing); /* dependencies not yet placed */
     if (!heap || !order || !missing)
-        TWI_TRY(twi_fail_memory(error, "sorting a plan"));
+        TWI_LEAVE(twi_fail_memory(error, "sorting a plan"));
     TWI_TRY(twi_region_check(region, error));
     for (int i = 0; i < n; i++)
         if ((missing[i] = twi_num_dependencies(region->nodes.items[i])) == 0)
@@ -307,7 +307,7 @@ tw_status twi_region_sort(twi_region *region, tw_error *error)
                     heap_push(heap, &ready, e->user);
     }
     if (sorted < n)
-        TWI_TRY(twi_fail(error, TW_INTERNAL, "nodes of a plan depend on themselves"));
+        TWI_LEAVE(twi_fail(error, TW_INTERNAL, "nodes of a plan depend on themselves"));
     memcpy(region->nodes.items, order, sizeof *order * (size_t)n);
     relist(region);
 done:

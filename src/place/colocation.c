@@ -208,7 +208,7 @@ static tw_status merge_requests(twi_groups *g, const twi_member *a, const twi_me
     merged->requested = merged->assigned >= 0 ? twi_keep_name(g, &g->devices->items[merged->assigned]->name)
                                               : override_name(g, merged->requested, merged->resource);
     if (!merged->requested)
-        TWI_TRY(twi_fail_memory(error, "placing the graph"));
+        TWI_LEAVE(twi_fail_memory(error, "placing the graph"));
     if (a->asker < 0 || (!a->requested->type[0] && b->requested->type[0]))
         merged->asker = b->asker;
     merged->kinds = a->kinds & b->kinds;
@@ -310,7 +310,7 @@ static tw_status join_classes(twi_groups *g, const classes *c, tw_error *error)
             if (with)
                 TWI_TRY(join(g, with, node, TWI_BY_CLASS, error));
             else if (!twi_map_put(&absent, text + 5, node))
-                TWI_TRY(twi_fail_memory(error, "placing the graph"));
+                TWI_LEAVE(twi_fail_memory(error, "placing the graph"));
         }
     }
 done:
@@ -330,7 +330,7 @@ tw_status twi_groups_build(twi_groups *g, const tw_graph *graph, const twi_place
     g->generates = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->generates);
     g->gives_resource = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->gives_resource);
     if (!g->members || !g->generates || !g->gives_resource || !twi_keep_name(g, &nothing))
-        TWI_TRY(twi_fail_memory(error, "placing the graph"));
+        TWI_LEAVE(twi_fail_memory(error, "placing the graph"));
     TWI_TRY(list_kinds(g, error));
     for (int id = 0; id < graph->nodes.count; id++) {
         tw_node *node = graph->nodes.items[id];
@@ -339,7 +339,7 @@ tw_status twi_groups_build(twi_groups *g, const tw_graph *graph, const twi_place
         TWI_TRY(join_resources(g, node, error));
         bool has_class = node->beside || twi_attr_find(&node->attrs, "_class");
         if (has_class && !twi_push(&with_class, node))
-            TWI_TRY(twi_fail_memory(error, "placing the graph"));
+            TWI_LEAVE(twi_fail_memory(error, "placing the graph"));
     }
     TWI_TRY(join_classes(g, &with_class, error));
 done:

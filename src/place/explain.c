@@ -139,7 +139,7 @@ static tw_status find_chain(const twi_groups *g, int node, int lead, twi_arena *
     int *queue = twi_alloc_array(count, sizeof *queue), first = 0, end = 0;
     tw_status status = TW_OK;
     if (!towards || !queue)
-        TWI_TRY(twi_fail_memory(error, "explaining a node"));
+        TWI_LEAVE(twi_fail_memory(error, "explaining a node"));
     for (queue[end++] = lead; first < end && !towards[node]; first++)
         for (int j = 0; j < g->joins.count; j++) {
             const twi_join *join = &g->joins.items[j];
@@ -159,7 +159,7 @@ static tw_status find_chain(const twi_groups *g, int node, int lead, twi_arena *
         }
         e->num_links = links;
         if (!pass && !(e->chain = twi_arena_alloc(arena, sizeof *e->chain * (size_t)links)))
-            TWI_TRY(twi_fail_memory(error, "explaining a node"));
+            TWI_LEAVE(twi_fail_memory(error, "explaining a node"));
     }
 done:
     twi_free(towards);

@@ -68,7 +68,7 @@ tw_status twi_list_moves(twi_placement *p, twi_arena *arena, tw_moves *moves, tw
     const tw_node **nodes = twi_arena_alloc(arena, sizeof *nodes * (size_t)moves->num_nodes);
     moves->groups = twi_arena_alloc(arena, sizeof *moves->groups * (size_t)moves->num_nodes);
     if (!group_of || !nodes || !moves->groups)
-        TWI_TRY(twi_fail_memory(error, "listing what soft placement moved"));
+        TWI_LEAVE(twi_fail_memory(error, "listing what soft placement moved"));
     if (moves->num_nodes)
         TWI_TRY(sort_into_groups(p, arena, moves, group_of, error));
     for (int i = 0; i < moves->num_groups; i++) {

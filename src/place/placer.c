@@ -209,7 +209,7 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
     p.sentences = twi_arena_alloc(&p.arena, count * sizeof *p.sentences);
     p.groups = twi_alloc(sizeof *p.groups);
     if (!wishes || !earlier || !p.devices || !p.order || !p.sentences || !p.groups)
-        TWI_TRY(twi_fail_memory(error, "placing the graph"));
+        TWI_LEAVE(twi_fail_memory(error, "placing the graph"));
     for (size_t i = 0; i < count; i++)
         p.devices[i] = -1;
     for (int i = 0; i < placement->count; i++)

@@ -477,12 +477,12 @@ tw_status twi_copy_merge(twi_copying *c, const tw_node *node)
     TWI_TRY(list_choices(c, node, choices, &count));
     value = choices[0].value;
     if (any_two_meet(choices, count))
-        TWI_TRY(twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': its inputs are not the branches of one condition",
-                         node->op->name, node->name));
+        TWI_LEAVE(twi_fail(c->p->error, TW_INVALID_ARGUMENT,
+                           "%s '%s': its inputs are not the branches of one condition", node->op->name, node->name));
     bool passes = all_are_one(choices, count), is_handle = twi_dtype(value) == TW_RESOURCE;
     if (!passes && is_handle)
-        TWI_TRY(twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' chooses between variables, which is not supported",
-                         node->op->name, node->name));
+        TWI_LEAVE(twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' chooses between variables, which is not supported",
+                           node->op->name, node->name));
     if (passes)
         TWI_TRY(pass_on(c, node, choices, count));
     else

@@ -174,7 +174,7 @@ tw_status twi_make_lists(twi_planning *p)
         list->steps = twi_arena_alloc(&p->plan->arena, sizeof *list->steps * (size_t)list->count);
         list->nodes = twi_arena_alloc(&p->plan->arena, sizeof *list->nodes * (size_t)list->count);
         if (!list->steps || !list->nodes)
-            TWI_TRY(twi_fail_memory(p->error, "making a plan"));
+            TWI_LEAVE(twi_fail_memory(p->error, "making a plan"));
     }
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];

@@ -381,7 +381,7 @@ tw_status twi_assign_memory(twi_planning *p)
     placed *live = twi_alloc_array(most * (size_t)devices, sizeof *live);
     layout *layouts = twi_alloc_array((size_t)devices, sizeof *layouts);
     if (!l.last || !all || !live || !layouts)
-        TWI_TRY(twi_fail_memory(p->error, "planning memory"));
+        TWI_LEAVE(twi_fail_memory(p->error, "planning memory"));
     for (int d = 0; d < devices; d++) {
         layouts[d].placed = live + (size_t)d * most;
         layouts[d].later = p->groups[d] < 0 ? 0 : LATER;

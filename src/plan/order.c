@@ -196,7 +196,7 @@ tw_status twi_order(twi_planning *p)
               .passes = twi_alloc((size_t)region->nodes.count + 1)};
     int *positions = twi_alloc_array((size_t)p->request->devices->count, sizeof *positions);
     if (!w.looks || !w.passes || !positions)
-        TWI_TRY(twi_fail_memory(p->error, "ordering a plan"));
+        TWI_LEAVE(twi_fail_memory(p->error, "ordering a plan"));
     for (int id = 0; id < region->nodes.count; id++)
         if (twi_has_trait(region->nodes.items[id], TWI_READ))
             TWI_TRY(order_read(&w, region->nodes.items[id]));

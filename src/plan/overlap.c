@@ -115,7 +115,7 @@ tw_status twi_overlap(twi_planning *p)
     int64_t *there = twi_alloc_array(n, sizeof *there);
     int64_t *now = twi_alloc_array(devices, sizeof *now), *busy = twi_alloc_array(devices, sizeof *busy);
     if (!floats || !times || !wanted || !there || !now || !busy)
-        TWI_TRY(twi_fail_memory(p->error, "ordering a plan"));
+        TWI_LEAVE(twi_fail_memory(p->error, "ordering a plan"));
     mark_floating(region, floats);
     find_times(region, floats, find_slack(p, floats, busy), now, times);
     memcpy(there, times, n * sizeof *times);

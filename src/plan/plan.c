@@ -275,7 +275,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
         .fold_everything = !twi_rewrite_is_disabled(request->disable, "fold"),
     };
     if (!plan->lists || !plan->region)
-        TWI_TRY(twi_fail_memory(error, "making a plan"));
+        TWI_LEAVE(twi_fail_memory(error, "making a plan"));
     TWI_TRY(twi_specialize(&p));
     TWI_TRY(twi_assign_devices(&p));
     TWI_TRY(twi_rewrite(&p.rewriting, request->disable, error));

@@ -80,9 +80,9 @@ static tw_status gather(const twi_planning *p, twi_node *first, const int *next,
     }
     int64_t expected = twi_attr_int(&first->attrs, "num_devices", 0);
     if (m->count != expected)
-        TWI_TRY(twi_fail(p->error, TW_INVALID_ARGUMENT,
-                         "%d of the %lld nodes that reduce '%s' together are part of this step", m->count,
-                         (long long)expected, name_of(first)));
+        TWI_LEAVE(twi_fail(p->error, TW_INVALID_ARGUMENT,
+                           "%d of the %lld nodes that reduce '%s' together are part of this step", m->count,
+                           (long long)expected, name_of(first)));
     for (int i = 0; i < m->count; i++)
         m->devices[i] = m->members[i]->device;
 done:
@@ -216,7 +216,7 @@ tw_status twi_rendezvous(twi_planning *p)
                     .starts = twi_alloc_array(most, sizeof(twi_node *)),
                     .devices = twi_alloc_array(most, sizeof *m.devices)};
     if (!first || !next || !m.members || !m.starts || !m.devices)
-        TWI_TRY(twi_fail_memory(p->error, "arranging a rendezvous"));
+        TWI_LEAVE(twi_fail_memory(p->error, "arranging a rendezvous"));
     TWI_TRY(list_members(p, first, next));
     for (int id = 0; id < n; id++) {
         if (!first[id])

@@ -523,7 +523,7 @@ static tw_status map_fetches(twi_copying *c)
     c->p->plan->num_fetches = count;
     c->p->plan->guards_of_fetches = twi_arena_alloc(&c->p->plan->arena, sizeof(int) * (size_t)count);
     if (!values || !c->p->plan->guards_of_fetches)
-        TWI_TRY(twi_fail_memory(c->p->error, "copying a graph"));
+        TWI_LEAVE(twi_fail_memory(c->p->error, "copying a graph"));
     for (int i = 0; i < request->num_fetches; i++) {
         twi_node *guard;
         TWI_TRY(twi_copy_fetch(c, i, &values[i], &guard));
@@ -573,7 +573,7 @@ tw_status twi_specialize(twi_planning *p)
     p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
     bool fits = c.needed && c.copied && c.fed && c.views && c.written && c.outputs && c.nodes && p->plan->origins;
     if (!fits || (branches && !c.conditions))
-        TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
+        TWI_LEAVE(twi_fail_memory(p->error, "copying a graph"));
     TWI_TRY(find_frames(&c, &frames));
     TWI_TRY(make_feeds(&c));
     TWI_TRY(twi_settle_conditions(&c));

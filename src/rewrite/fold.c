@@ -73,7 +73,7 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
                      .num_inputs = n, .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = host,
                      .threads = 1, .error = error};
     if (!operands || !pointers)
-        TWI_TRY(twi_fail_memory(error, "folding constants"));
+        TWI_LEAVE(twi_fail_memory(error, "folding constants"));
     for (int i = 0; i < n; i++) {
         tw_tensor *value = twi_constant(twi_in(node, i));
         operands[i] = twi_operand_of(twi_in(node, i));
@@ -83,7 +83,7 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
         operands[n + i] = twi_operand_of(twi_out(node, i));
         results[i] = tw_tensor_create(node->results[i].dtype, twi_shape(twi_out(node, i)));
         if (!results[i])
-            TWI_TRY(twi_fail_memory(error, "folding constants"));
+            TWI_LEAVE(twi_fail_memory(error, "folding constants"));
         pointers[n + i] = tw_tensor_data(results[i]);
     }
     TWI_TRY(twi_device_prepare(host, &p, true, &kernel));
@@ -93,7 +93,7 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
         goto done;
     }
     if (p.workspace && !(workspace = twi_alloc_aligned(p.workspace, 64)))
-        TWI_TRY(twi_fail_memory(error, "folding constants"));
+        TWI_LEAVE(twi_fail_memory(error, "folding constants"));
     twi_run run = {.state = p.state, .inputs = pointers, .outputs = (void *const *)(pointers + n),
                    .workspace = workspace, .input_operands = operands, .output_operands = operands + n,
                    .num_inputs = n, .num_outputs = m, .threads = 1, .node = node->name, .error = error};
@@ -134,7 +134,7 @@ tw_status twi_fold(twi_rewriting *r, twi_node *node, twi_value *outputs, bool *f
         tw_error refusal = {0}; /* a kernel that fails now will say so when the step runs it */
         tw_status ran = run_now(r, node, results, &refusal);
         if (ran == TW_RESOURCE_EXHAUSTED)
-            TWI_TRY(twi_fail(error, ran, "%s", refusal.message));
+            TWI_LEAVE(twi_fail(error, ran, "%s", refusal.message));
         known = ran == TW_OK;
     }
     for (int i = 0; i < m && known; i++)

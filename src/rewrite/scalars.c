@@ -376,7 +376,7 @@ tw_status twi_rewrite_scalars(twi_rewriting *r, tw_error *error)
                  .sorted = twi_alloc_array(n, sizeof *m.sorted)};
     program *p = twi_alloc(sizeof *p);
     if (!m.kinds || !m.depths || !m.writers || !m.sorted || !p)
-        TWI_TRY(twi_fail_memory(error, "joining scalars"));
+        TWI_LEAVE(twi_fail_memory(error, "joining scalars"));
     for (int i = 0; i < TWI_SCALAR_OPS; i++)
         m.steps[i] = twi_op_find(twi_scalar_ops[i].op);
     for (twi_node *node = r->region->first; node; node = node->next)

@@ -215,7 +215,7 @@ static int compare_kinds(const part *a, const part *b)
     if (!order)
         order = compare(a->towers, b->towers);
     if (!order)
-        order = memcmp(&a->scale, &b->scale, sizeof a->scale);
+        order = a->scale < b->scale ? -1 : a->scale > b->scale;
     for (int i = 0; i < a->num_numbers && !order; i++)
         order = compare_values(a->numbers[i], b->numbers[i]);
     return order;
@@ -464,7 +464,7 @@ static tw_status join_all(twi_rewriting *r, const kind *k, tw_error *error)
     tw_status status = TW_OK;
     parts all = {0};
     if (!gather(r, k, &all))
-        TWI_TRY(twi_fail_memory(error, "joining updates"));
+        TWI_LEAVE(twi_fail_memory(error, "joining updates"));
     if (all.count)
         sort_parts(&all);
     for (int i = 0, count; i < all.count; i += count) {

@@ -206,7 +206,7 @@ tw_status twi_rewrite_weights(twi_rewriting *r, tw_error *error)
     tw_status status = TW_OK;
     weights all = {0};
     if (!gather(r, &all))
-        TWI_TRY(twi_fail_memory(error, "joining casts of variables"));
+        TWI_LEAVE(twi_fail_memory(error, "joining casts of variables"));
     if (all.count)
         qsort(all.items, (size_t)all.count, sizeof *all.items, by_kind);
     for (int i = 0, count; i < all.count; i += count) {

@@ -585,7 +585,7 @@ tw_status tw_session_memory(tw_session *s, tw_memory **result, tw_error *error)
     x->m.num_devices = s->devices->count;
     x->m.devices = twi_arena_alloc(&x->arena, sizeof *x->m.devices * (size_t)s->devices->count);
     if (!x->m.devices)
-        TWI_TRY(twi_fail_memory(error, "listing memory"));
+        TWI_LEAVE(twi_fail_memory(error, "listing memory"));
     for (int d = 0; d < s->devices->count; d++)
         TWI_TRY(list_device(s, d, x, error));
     *result = &x->m;

@@ -209,7 +209,7 @@ static tw_status plan_link(twi_lane *lane, twi_cut *cut, const twi_wanted *w, tw
     link->feeds = twi_alloc_array((size_t)cut->num_fed + 1, sizeof *link->feeds);
     if (!link->feeds || !twi_reserve(&cut->links, cut->links.count + 1) ||
         !twi_reserve(&lane->links, lane->links.count + 1))
-        TWI_TRY(twi_fail_memory(error, "making a plan"));
+        TWI_LEAVE(twi_fail_memory(error, "making a plan"));
     TWI_TRY(note_feeds(link, w, error));
     request.feeds = link->feeds;
     request.num_feeds = cut->num_fed;

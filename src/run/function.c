@@ -208,7 +208,7 @@ static tw_status find(twi_function_table *self, const char *name, twi_function *
     f->owner = c;
     f->name = twi_strdup(name);
     if (!f->name)
-        TWI_TRY(twi_fail_memory(error, name));
+        TWI_LEAVE(twi_fail_memory(error, name));
     TWI_TRY(find_arguments(f, graph, error));
     TWI_TRY(find_results(f, gives, error));
     TWI_TRY(look_inside(f, graph, error));

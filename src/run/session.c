@@ -73,7 +73,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     s->devices = s->options.devices;
     atomic_store(&s->look, s->options.trace ? TWI_LOOK_TIMES : 0);
     if (s->options.disable && !(s->disable = twi_strdup(s->options.disable)))
-        TWI_TRY(twi_fail_memory(error, "creating a session"));
+        TWI_LEAVE(twi_fail_memory(error, "creating a session"));
     if (!s->devices) {
         s->owns_devices = true;
         TWI_TRY(tw_devices_create(NULL, &s->devices, error));
@@ -165,7 +165,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
         return twi_fail(error, TW_INVALID_ARGUMENT, "lane %d: expected a number from 0 to %d", number, TWI_MOST_LANES - 1);
     pthread_mutex_lock(&s->lock);
     if (s->cancelled)
-        TWI_TRY(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
+        TWI_LEAVE(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
     if (!s->lanes[number])
         TWI_TRY(make_lane(s, number, error));
     if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
@@ -470,10 +470,10 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     begin_access(s);
     TWI_TRY(find_variable(s, variable, &r, error));
     if (!r->initialized)
-        TWI_TRY(twi_fail(error, TW_FAILED_PRECONDITION, "variable %s has no value yet", variable->name));
+        TWI_LEAVE(twi_fail(error, TW_FAILED_PRECONDITION, "variable %s has no value yet", variable->name));
     tensor = tw_tensor_create(r->dtype, r->shape);
     if (!tensor)
-        TWI_TRY(twi_fail_memory(error, "reading a variable"));
+        TWI_LEAVE(twi_fail_memory(error, "reading a variable"));
     TWI_TRY(twi_share_tensor(0, r->device, r->memory, tensor, variable->name, error));
     *value = tensor;
     tensor = NULL;
@@ -493,13 +493,13 @@ tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, co
     begin_access(s);
     TWI_TRY(find_variable(s, variable, &r, error));
     if (value->dtype != r->dtype || !tw_shape_equal(value->shape, r->shape))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "variable %s is %s %s, the value for it is %s %s", variable->name,
-                         tw_dtype_name(r->dtype), tw_shape_text(r->shape, wants, sizeof wants),
-                         tw_dtype_name(value->dtype), tw_shape_text(value->shape, has, sizeof has)));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "variable %s is %s %s, the value for it is %s %s",
+                           variable->name, tw_dtype_name(r->dtype), tw_shape_text(r->shape, wants, sizeof wants),
+                           tw_dtype_name(value->dtype), tw_shape_text(value->shape, has, sizeof has)));
     if (!twi_owns_memory(r->dtype))
         TWI_TRY(r->device->ops->write(r->device, r->memory, value->data, tw_tensor_bytes(value), error));
     else if (!r->device->absent && !twi_copy_owned(r->dtype, value->data, r->memory, (size_t)value->elements))
-        TWI_TRY(twi_fail_memory(error, "setting a variable"));
+        TWI_LEAVE(twi_fail_memory(error, "setting a variable"));
     r->initialized = true;
 done:
     end_access(s);

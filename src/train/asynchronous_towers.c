@@ -90,8 +90,8 @@ static tw_status open_replay(twi_asynchronous *a, tw_trainer_options *options, t
     TWI_TRY(twi_order_log_read(path, &a->replay, error));
     const twi_order_head *head = &a->replay.head;
     if (strcmp(head->model, options->model->name) != 0)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "%s is the order of a run of model %s, not %s", path, head->model,
-                         options->model->name));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "%s is the order of a run of model %s, not %s", path,
+                           head->model, options->model->name));
     TWI_TRY(agree(&towers, head->towers, "number of towers", path, error));
     TWI_TRY(agree(&batch, head->batch, "batch size per tower", path, error));
     TWI_TRY(agree(&options->seed, head->seed, "seed", path, error));
@@ -262,7 +262,7 @@ tw_status twi_asynchronous_prepare(tw_trainer *t, tw_error *error)
     TWI_TRY(make_workers(a, error));
     fed = twi_alloc_array((size_t)a->num_variables + 1, sizeof *fed);
     if (!fed)
-        TWI_TRY(twi_fail_memory(error, "creating a trainer"));
+        TWI_LEAVE(twi_fail_memory(error, "creating a trainer"));
     for (int i = 0; i < a->num_variables; i++)
         fed[i] = (tw_feed_shape){a->values[i], t->update.average->variables[i]->shape};
     for (int i = 0; i < t->towers.count; i++) {

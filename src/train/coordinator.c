@@ -89,7 +89,7 @@ tw_status tw_coordinator_start(tw_coordinator *c, const char *name, tw_coordinat
     tw_status status = TW_OK;
     pthread_mutex_lock(&c->lock);
     if (!m || !kept || !twi_reserve(&c->members, c->members.count + 1))
-        TWI_TRY(twi_fail_memory(error, "starting a thread"));
+        TWI_LEAVE(twi_fail_memory(error, "starting a thread"));
     *m = (member){.coordinator = c, .name = kept, .function = function, .user = user};
     TWI_TRY(twi_thread_start(&m->thread, name, NULL, 0, run_member, m, error));
     c->members.items[c->members.count++] = m;

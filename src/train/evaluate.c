@@ -143,8 +143,8 @@ static tw_status look_at_all(evaluation *e, int64_t examples, tw_scores *scores,
         for (int i = 0; i < e->towers; i++)
             add_up(e, i, first + (int64_t)i * e->batch, examples, &loss, scores);
         if (e->options->progress && !e->options->progress(e->options->user, scores->examples, examples))
-            TWI_TRY(twi_fail(error, TW_CANCELLED, "the evaluation was stopped after %lld of %lld examples",
-                             (long long)scores->examples, (long long)examples));
+            TWI_LEAVE(twi_fail(error, TW_CANCELLED, "the evaluation was stopped after %lld of %lld examples",
+                               (long long)scores->examples, (long long)examples));
     }
     scores->loss = examples ? loss / (double)examples : 0;
 done:
@@ -224,7 +224,7 @@ tw_status tw_score(const tw_model *model, const tw_dataset *dataset, const char 
         e.towers = options.num_tower_devices;
     e.views = options.views != TW_VIEWS_DEFAULT ? options.views : m->views;
     if (e.views < TW_VIEWS_DEFAULT || e.views > TW_VIEWS_SHIFTED)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "options.views: there is no number %d", (int)e.views));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "options.views: there is no number %d", (int)e.views));
     e.fetches = options.probabilities ? MOST_FETCHES : PROBABILITIES;
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     TWI_TRY(build(&e, m, error));
@@ -232,7 +232,7 @@ tw_status tw_score(const tw_model *model, const tw_dataset *dataset, const char 
     if (made)
         made->confusion = twi_alloc_array((size_t)e.classes * (size_t)e.classes, sizeof *made->confusion);
     if (!made || !made->confusion)
-        TWI_TRY(twi_fail_memory(error, "evaluating"));
+        TWI_LEAVE(twi_fail_memory(error, "evaluating"));
     TWI_TRY(open_session(&e, devices, error));
     TWI_TRY(tw_restore(e.session, e.checkpoint, &(tw_restore_options){.averages = !options.raw}, &averages, error));
     TWI_TRY(open_input(&e, m, dataset, error));

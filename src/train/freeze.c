@@ -66,10 +66,10 @@ tw_status tw_freeze(const tw_model *model, const char *checkpoint, bool raw, voi
     tw_output logits = m->logits(g, m, images, TW_FLOAT32, false);
     tw_leave_variable_getter(g);
     if (f.error.status != TW_OK)
-        TWI_TRY(twi_fail(error, f.error.status, "%s", f.error.message));
+        TWI_LEAVE(twi_fail(error, f.error.status, "%s", f.error.message));
     tw_output outputs[] = {tw_identity(tw_name(g, "logits"), logits), tw_softmax(tw_name(g, "probabilities"), logits)};
     if (tw_graph_status(g) != TW_OK)
-        TWI_TRY(twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g)));
+        TWI_LEAVE(twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g)));
     TWI_TRY(tw_graph_export_part(g, outputs, 2, bytes, size, error));
 done:
     tw_checkpoint_close(f.checkpoint);

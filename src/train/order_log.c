@@ -132,12 +132,12 @@ tw_status twi_order_log_read(const char *path, twi_order_log *log, tw_error *err
     TWI_TRY(read_head(&r, &log->head));
     free_at = twi_alloc_array((size_t)log->head.towers, sizeof *free_at);
     if (!free_at)
-        TWI_TRY(twi_fail_memory(error, "reading an order of updates"));
+        TWI_LEAVE(twi_fail_memory(error, "reading an order of updates"));
     while ((line = next_line(&r))) {
         twi_order_record record;
         TWI_TRY(read_record(&r, line, &log->head, log->head.first + records.count, free_at, &record));
         if (!twi_push(&records, record))
-            TWI_TRY(twi_fail_memory(error, "reading an order of updates"));
+            TWI_LEAVE(twi_fail_memory(error, "reading an order of updates"));
     }
     log->records = records.items;
     log->count = records.count;
@@ -208,7 +208,7 @@ tw_status twi_order_writer_open(const char *path, const twi_order_head *head, in
     for (int64_t i = first; i < step; i++)
         twi_text_append(&text, line, (size_t)print_record(line, i, &before.records[i - first]));
     if (text.failed)
-        TWI_TRY(twi_fail_memory(error, "writing an order of updates"));
+        TWI_LEAVE(twi_fail_memory(error, "writing an order of updates"));
     TWI_TRY(make_directory_of(path, error));
     TWI_TRY(twi_file_replace(path, text.data, text.size, error));
     TWI_TRY(twi_file_append(path, &writer->file, error));

@@ -187,13 +187,13 @@ tw_status tw_start_queue_runners(tw_session *session, tw_coordinator *coordinato
     tw_output *members = twi_alloc_array((size_t)count, sizeof *members);
     filling *all = twi_alloc(sizeof *all);
     if (!members || !all)
-        TWI_TRY(twi_fail_memory(error, "starting queue runners"));
+        TWI_LEAVE(twi_fail_memory(error, "starting queue runners"));
     *all = (filling){.session = session};
     atomic_init(&all->users, 1);
     all->runners = twi_alloc_array((size_t)count, sizeof *all->runners);
     all->workers = twi_alloc_array((size_t)count, sizeof *all->workers);
     if (!all->runners || !all->workers)
-        TWI_TRY(twi_fail_memory(error, "starting queue runners"));
+        TWI_LEAVE(twi_fail_memory(error, "starting queue runners"));
     tw_get_collection(graph, COLLECTION, NULL, members, count);
     TWI_TRY(collect(all, members, count, error));
     for (int i = all->num_workers - 1; i >= 0 && status == TW_OK; i--) { /* first the one that ends all others */

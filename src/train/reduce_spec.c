@@ -127,7 +127,7 @@ tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_erro
     *spec = (twi_reduce_spec){0};
     for (int64_t last = 0;; last = spec->rules[spec->count - 1].limit) {
         if (spec->count == TWI_MOST_RULES)
-            TWI_TRY(complain(&r, "at most eight algorithms and then the end"));
+            TWI_LEAVE(complain(&r, "at most eight algorithms and then the end"));
         twi_reduce_rule *rule = &spec->rules[spec->count];
         TWI_TRY(read_rule(&r, rule));
         spec->count++;
@@ -135,7 +135,7 @@ tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_erro
         if (!*r.at)
             return TW_OK;
         if (*r.at != ':')
-            TWI_TRY(complain(&r, "':' or the end"));
+            TWI_LEAVE(complain(&r, "':' or the end"));
         r.at++;
         TWI_TRY(read_limit(&r, last, &rule->limit));
         r.at++;

@@ -109,7 +109,7 @@ static tw_status write_meta_graph(const tw_graph *graph, const char *directory, 
     tw_status status;
     twi_text_printf(&path, "%s/%s-%lld.meta", directory, prefix, (long long)step);
     if (path.failed)
-        TWI_TRY(twi_fail_memory(error, "saving a graph"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a graph"));
     TWI_TRY(tw_meta_graph_export(graph, NULL, &bytes, &size, error));
     status = twi_file_replace(path.data, bytes, size, error);
 done:
@@ -142,7 +142,7 @@ tw_status tw_save(tw_session *session, const char *directory, int64_t step, cons
     tw_status status;
     TWI_TRY(twi_sized(o, options, TWI_SIZE(tw_save_options, num_extras), error));
     if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras + 1))
-        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     TWI_TRY(load_variables(&c, session, o, error));
     TWI_TRY(load_streams(&c, session, streams, error));
     for (int i = 0; i < o->num_extras; i++)

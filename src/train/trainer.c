@@ -42,7 +42,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
         return twi_fail_memory(error, "creating a trainer");
     TWI_TRY(twi_sized(options, given, TWI_SIZE(tw_trainer_options, session), error));
     if (!options->model || !options->dataset || !options->devices)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "a trainer needs a model, a data set and devices"));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "a trainer needs a model, a data set and devices"));
     TWI_TRY(twi_sized(&t->model, options->model, TWI_SIZE(tw_model, logits), error));
     t->recipe.model = &t->model;
     t->recipe.average = options->average;
@@ -64,19 +64,22 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     TWI_TRY(twi_trainer_find_shares(t, options, checkpoint, error));
     if ((t->input.kind == TW_INPUT_PREFETCH || t->input.kind == TW_INPUT_FILES_PREFETCH) &&
         !twi_trainer_has_equal_shares(t))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "batches of one queue for all towers are of one size, but towers have "
-                                                     "unequal shares of a step"));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
+                           "batches of one queue for all towers are of one size, but towers have "
+                           "unequal shares of a step"));
     TWI_TRY(twi_trainer_find_variables(t, options, error));
     TWI_TRY(twi_trainer_find_groups(t, options, checkpoint, error));
     TWI_TRY(twi_asynchronous_agree(t, options, error));
     TWI_TRY(twi_trainer_check_watch(t, error));
     TWI_TRY(twi_trainer_check_scale(t, error));
     if (t->fetched.accuracy && t->asynchronous)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the accuracy of a step is that of all towers, which asynchronous "
-                                                     "updates do not have"));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
+                           "the accuracy of a step is that of all towers, which asynchronous "
+                           "updates do not have"));
     if (t->input.kind != TW_INPUT_PIPELINE && (t->asynchronous || options->repeat_batch))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "queues hand batches to towers that step together: they go neither with "
-                                                     "asynchronous updates nor with a batch that is repeated"));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
+                           "queues hand batches to towers that step together: they go neither with "
+                           "asynchronous updates nor with a batch that is repeated"));
     TWI_TRY(twi_trainer_choose_input_place(t, options, error));
     TWI_TRY(make_arrays(t, error));
     TWI_TRY(twi_trainer_choose_files(t, options, error));

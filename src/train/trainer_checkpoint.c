@@ -91,23 +91,23 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
     int count = extras ? ALWAYS : 0;
     tw_status status;
     if (!extras)
-        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     TWI_TRY(twi_recipe_settings_to_save(&t->recipe, extras, error));
     TWI_TRY(twi_recipe_recalled_to_save(&t->recipe, extras + TWI_NUM_SETTINGS, error));
     TWI_TRY(twi_origin_to_save(t, extras + TWI_NUM_SETTINGS + TWI_NUM_RECALLED, error));
     twi_recipe_rule_text(&t->recipe, rule, sizeof rule);
     extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
     if (!extras[count - 1].tensor)
-        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+        TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     if (t->recipe.rate_factor < 1) {
         extras[count] = (tw_named_tensor){TWI_RATE_FACTOR_NAME, tw_tensor_float(t->recipe.rate_factor)};
         if (!extras[count++].tensor)
-            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+            TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     }
     if (!twi_trainer_has_equal_shares(t)) {
         extras[count].tensor = twi_shares_to_save(&t->towers, &extras[count].name);
         if (!extras[count++].tensor)
-            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+            TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     }
     if (t->asynchronous)
         TWI_TRY(twi_asynchronous_rest(t, &extras[count++], error));

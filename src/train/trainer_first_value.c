@@ -25,7 +25,7 @@ static tw_status first_images(const tw_model *m, const tw_dataset *dataset, int 
     *images = tw_tensor_create(TW_FLOAT32, TW_SHAPE(count, m->height, m->width, m->channels));
     labels = tw_tensor_create(TW_INT32, TW_SHAPE(count));
     if (!*images || !labels)
-        TWI_TRY(twi_fail_memory(error, "reading the first examples"));
+        TWI_LEAVE(twi_fail_memory(error, "reading the first examples"));
     TWI_TRY(tw_pipeline_next(pipeline, 0, tw_tensor_data(*images), tw_tensor_data(labels), error));
 done:
     tw_tensor_release(labels);

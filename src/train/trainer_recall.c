@@ -237,11 +237,12 @@ tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *option
     TWI_TRY(look_up(checkpoint, SCHEDULE, &schedule, error));
     TWI_TRY(look_up(checkpoint, ALL_REDUCE, &reduction, error));
     if (!twi_name_of(twi_schedule_names, options->rule.schedule) || !twi_name_of(twi_unit_names, options->rule.unit))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "options.rule: there is no schedule %d of unit %d",
-                         (int)options->rule.schedule, (int)options->rule.unit));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "options.rule: there is no schedule %d of unit %d",
+                           (int)options->rule.schedule, (int)options->rule.unit));
     if (!(options->rate_factor >= 0 && options->rate_factor <= 1))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "options.rate_factor=%g: expected a number above 0 and at most 1",
-                         (double)options->rate_factor));
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
+                           "options.rate_factor=%g: expected a number above 0 and at most 1",
+                           (double)options->rate_factor));
     if (!recall_rate(recipe, options->learning_rate, rate))
         wrong = RATE;
     else if (!recall_factor(recipe, options->rate_factor, factor))

@@ -124,9 +124,9 @@ static tw_status search(const tw_trainer_options *options, int64_t from, int64_t
     tw_status status;
     TWI_TRY(tw_trainer_create(options, &t, error));
     if (t->asynchronous)
-        TWI_TRY(twi_fail(error, TW_UNIMPLEMENTED, "asynchronous updates do not go the same way again"));
+        TWI_LEAVE(twi_fail(error, TW_UNIMPLEMENTED, "asynchronous updates do not go the same way again"));
     if (twi_input_reads_files(t->input.kind))
-        TWI_TRY(twi_fail(error, TW_UNIMPLEMENTED, "batches that the graph reads from files do not come again"));
+        TWI_LEAVE(twi_fail(error, TW_UNIMPLEMENTED, "batches that the graph reads from files do not come again"));
     if (t->step < from)
         status = tw_trainer_run_steps(t, from - t->step, &result, error);
     if (status == TW_OK)
@@ -139,7 +139,7 @@ static tw_status search(const tw_trainer_options *options, int64_t from, int64_t
     TWI_TRY(tw_session_check_numbers(t->session, true, error));
     while (t->step <= last && found->status == TW_OK)
         if (tw_trainer_step(t, &result, found) != TW_OK && found->status != TW_OUT_OF_RANGE)
-            TWI_TRY(twi_fail(error, found->status, "%s", found->message));
+            TWI_LEAVE(twi_fail(error, found->status, "%s", found->message));
 done:
     tw_trainer_destroy(t);
     return status;

@@ -200,8 +200,8 @@ static tw_status make_part(const twi_prepare *p, const char *name, part **made)
     a->name = name;
     a->op = op_of(p->attrs);
     if (count < 1 || count > TWI_CUDA_MOST_CARDS)
-        TWI_TRY(twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d cards, expected 1 to %d", p->op, p->node, count,
-                         TWI_CUDA_MOST_CARDS));
+        TWI_LEAVE(twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d cards, expected 1 to %d", p->op, p->node, count,
+                           TWI_CUDA_MOST_CARDS));
     TWI_TRY(find_clique(p, devices, count, &a->clique));
     TWI_TRY(twi_cuda_use(p->device, p->error));
     TWI_CALL(p->device, p->error, cudaEventCreateWithFlags(&a->ready, cudaEventDisableTiming));

@@ -76,9 +76,9 @@ tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error)
     DRIVER_CALL(c, error, DeviceGetDevResource, c->ordinal, &all, CU_DEV_RESOURCE_TYPE_SM);
     DRIVER_CALL(c, error, DevSmResourceSplitByCount, split, &count, &all, &rest, 0, (unsigned)c->multiprocessors);
     if (count < (unsigned)c->parts)
-        TWI_TRY(twi_fail(error, TW_UNAVAILABLE,
-                         "%s: the card can be divided into %u parts of %d multiprocessors, not %d", c->base.text, count,
-                         c->multiprocessors, c->parts));
+        TWI_LEAVE(twi_fail(error, TW_UNAVAILABLE,
+                           "%s: the card can be divided into %u parts of %d multiprocessors, not %d", c->base.text,
+                           count, c->multiprocessors, c->parts));
     DRIVER_CALL(c, error, DevResourceGenerateDesc, &described, &split[c->part], 1);
     DRIVER_CALL(c, error, GreenCtxCreate, &c->share->context, described, c->ordinal, CU_GREEN_CTX_DEFAULT_STREAM);
     return TW_OK;

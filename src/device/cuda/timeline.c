@@ -31,7 +31,7 @@ tw_status twi_cuda_open_timeline(twi_device *d, int count, void **opened, tw_err
         return twi_fail_memory(error, "tracing a card");
     t->count = count;
     if (!(t->events = twi_alloc_array((size_t)count, sizeof *t->events)))
-        TWI_TRY(twi_fail_memory(error, "tracing a card"));
+        TWI_LEAVE(twi_fail_memory(error, "tracing a card"));
     TWI_TRY(twi_cuda_use(d, error));
     TWI_CALL(d, error, cudaEventCreateWithFlags(&t->now, cudaEventDefault));
     *opened = t;
