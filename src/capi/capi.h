@@ -99,6 +99,10 @@ const char *find_in_scope(const tw_graph *graph, const char *scope);
 bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status);
 tw_shape shape_of(const int64_t *dims, int num_dims);
 
+/* -- session.c -- */
+const tw_device_options *device_options_of(const TF_SessionOptions *options); /* borrowed */
+TF_DeviceList *list_devices(const tw_devices *devices, TF_Status *status);
+
 /* -- op_def.c -- */
 const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is none */
 const tw_op_info *op_of(TF_Operation *operation);

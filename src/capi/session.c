@@ -47,6 +47,11 @@ void TF_DeleteSessionOptions(TF_SessionOptions *options)
     free(options);
 }
 
+const tw_device_options *device_options_of(const TF_SessionOptions *options)
+{
+    return &options->devices;
+}
+
 void TF_SetTarget(TF_SessionOptions *options, const char *target)
 {
     free(options->target);
@@ -492,26 +497,31 @@ struct TF_DeviceList {
     int count;
 };
 
-TF_DeviceList *TF_SessionListDevices(TF_Session *session, TF_Status *status)
+TF_DeviceList *list_devices(const tw_devices *devices, TF_Status *status)
 {
     enum { MEMORY_OF_A_CPU = 256 << 20 }; /* as TensorFlow says it, which does not know either */
     TF_DeviceList *list = calloc(1, sizeof *list);
-    int count = tw_devices_count(session->devices, NULL);
+    int count = tw_devices_count(devices, NULL);
     TF_SetStatus(status, TF_OK, "");
     if (list)
         list->devices = calloc((size_t)count + 1, sizeof *list->devices);
     for (int i = 0; list && list->devices && i < count; i++) {
-        tw_device_info info = tw_devices_info(session->devices, i);
+        tw_device_info info = tw_devices_info(devices, i);
         size_t memory = info.memory_limit ? info.memory_limit : info.memory_total;
         list->devices[list->count++] =
             (listed_device){strdup(info.name), strdup(info.type), memory ? (int64_t)memory : MEMORY_OF_A_CPU,
-                            (uint64_t)(uintptr_t)session->devices + (uint64_t)i};
+                            (uint64_t)(uintptr_t)devices + (uint64_t)i};
     }
     if (list && list->devices)
         return list;
     set_no_memory(status);
     free(list);
     return NULL;
+}
+
+TF_DeviceList *TF_SessionListDevices(TF_Session *session, TF_Status *status)
+{
+    return list_devices(session->devices, status);
 }
 
 void TF_DeleteDeviceList(TF_DeviceList *list)

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a name in a function, with an output behind it; names of Tower's nodes have 4,095 bytes. */
+enum { MOST_TEXT = 8192 };
+
 typedef struct body {
     const TF_Graph *graph;
     const char *name;
@@ -178,7 +181,7 @@ static bool name_output(const body *b, TF_Output output, char *text, size_t size
 /* "node" or "node:1", of the graph. */
 static TF_Output read_output(const body *b, const wire_field *field)
 {
-    char text[600];
+    char text[MOST_TEXT];
     snprintf(text, sizeof text, "%.*s", (int)field->size, (const char *)field->data);
     char *colon = strrchr(text, ':');
     int index = colon ? atoi(colon + 1) : 0;
@@ -191,7 +194,7 @@ static TF_Output read_output(const body *b, const wire_field *field)
 static bool write_inputs(const body *b, TF_Operation *oper, wire_reader inputs, wire *node)
 {
     enum { INPUT = 3 };
-    char text[600];
+    char text[MOST_TEXT];
     wire_field field;
     for (int i = 0; wire_next(&inputs, &field); i++) {
         if (field.number != INPUT || field.type != 2 || (field.size && field.data[0] == '^')) {
@@ -268,7 +271,7 @@ static bool write_function(const body *b, const char *description, wire *def)
     };
     wire signature = {0};
     bool is_stateful = false;
-    char text[600];
+    char text[MOST_TEXT];
     wire_text(&signature, NAME, b->name);
     for (int i = 0; i < b->ninputs; i++)
         write_argument(&signature, INPUT, b->arguments[i], b->inputs[i]);
@@ -318,7 +321,7 @@ TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name, un
                                 const TF_FunctionOptions *opts, const char *description, TF_Status *status)
 {
     (void)opts;
-    char name[600];
+    char name[MOST_TEXT];
     wire def = {0};
     TF_Function *function = NULL;
     TF_Graph *graph = (TF_Graph *)fn_body; /* its lock changes */

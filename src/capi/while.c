@@ -148,17 +148,17 @@ static TF_Operation *add(const TF_WhileParams *p, const TF_Function *cond, const
 
 void TF_FinishWhile(const TF_WhileParams *params, TF_Status *status, TF_Output *outputs)
 {
-    char name[560];
+    char name[4096];
     TF_Function *cond = NULL, *body = NULL;
     TF_Operation *made = NULL;
     TF_Status *unasked = TF_NewStatus();
     if (!unasked)
         set_no_memory(status);
     else if (check(params, status)) {
-        snprintf(name, sizeof name, "%.500s_cond", params->name);
+        snprintf(name, sizeof name, "%.4000s_cond", params->name);
         cond = TF_GraphToFunction(params->cond_graph, name, 1, -1, NULL, params->ninputs, params->cond_inputs, 1,
                                   &params->cond_output, NULL, NULL, NULL, status);
-        snprintf(name, sizeof name, "%.500s_body", params->name);
+        snprintf(name, sizeof name, "%.4000s_body", params->name);
     }
     if (cond)
         body = TF_GraphToFunction(params->body_graph, name, 1, -1, NULL, params->ninputs, params->body_inputs,
