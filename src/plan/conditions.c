@@ -46,7 +46,7 @@ static tw_status with_literal(twi_copying *c, twi_guard *conditions, twi_value p
     if (!known)
         return twi_guard_with(&c->guards, conditions, (twi_literal){predicate.node->id, predicate.index, value}, result,
                               c->p->error);
-    if (*(const bool *)tw_tensor_data((tw_tensor *)known) != value)
+    if ((*(const uint8_t *)tw_tensor_data((tw_tensor *)known) != 0) != value)
         *result = &twi_never;
     return TW_OK;
 }

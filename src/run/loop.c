@@ -166,7 +166,7 @@ static tw_status run_round(const twi_step *step, bool *goes_on)
         status = twi_share_value(loop->lane, decides->device, decides->memory, goes_on, sizeof *goes_on,
                                  "whether a loop goes on", step->run.error);
     else if (status == TW_OK && decides->device->is_host)
-        *goes_on = *(const bool *)decides->memory;
+        *goes_on = *(const uint8_t *)decides->memory;
     else if (status == TW_OK)
         status =
             decides->device->ops->read(decides->device, goes_on, decides->memory, sizeof *goes_on, step->run.error);

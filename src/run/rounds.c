@@ -159,7 +159,7 @@ static tw_status run_round(const twi_chained *chained, twi_rounds *rounds, bool 
     if (status == TW_OK)
         status = twi_run_links(rounds->lane, link, 1, 0, rounds->feeds, NULL, rounds->results, &done, error);
     if (status == TW_OK)
-        *goes_on = *(const bool *)rounds->results[0]->data;
+        *goes_on = *(const uint8_t *)rounds->results[0]->data;
     return status;
 }
 

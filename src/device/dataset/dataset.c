@@ -135,7 +135,7 @@ int64_t twi_recipe_int(const twi_recipe *r, int argument)
     const tw_tensor *value = r->arguments[argument];
     if (!value || value->elements < 1)
         return 0;
-    return value->dtype == TW_BOOL ? *(const bool *)value->data : twi_tensor_int(value, 0);
+    return value->dtype == TW_BOOL ? *(const uint8_t *)value->data != 0 : twi_tensor_int(value, 0);
 }
 
 /* ---- iterations -------------------------------------------------------------------------------------------------- */

@@ -140,7 +140,7 @@ static tw_status ask(const twi_recipe *r, tw_tensor **element, bool *holds, tw_e
     tw_status status = twi_recipe_call(r, 0, element, r->num_components, &answer, error);
     if (status == TW_OK && (answer->dtype != TW_BOOL || answer->elements != 1))
         status = twi_fail(error, TW_INVALID_ARGUMENT, "`predicate` must return a scalar bool tensor.");
-    *holds = status == TW_OK && *(const bool *)answer->data;
+    *holds = status == TW_OK && *(const uint8_t *)answer->data;
     tw_tensor_release(answer);
     return status;
 }

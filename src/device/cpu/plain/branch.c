@@ -24,7 +24,7 @@ static tw_status run_guard(const twi_run *r)
 static tw_status run_which(const twi_run *r)
 {
     int32_t i = 0;
-    while (i < r->num_inputs - 1 && !*(const bool *)r->inputs[i])
+    while (i < r->num_inputs - 1 && !*(const uint8_t *)r->inputs[i])
         i++;
     *(int32_t *)r->outputs[0] = i;
     return TW_OK;

@@ -55,7 +55,7 @@ static tw_status prepare_telling(twi_prepare *p)
 
 static tw_status run_assert(const twi_run *r)
 {
-    if (*(const bool *)r->inputs[0])
+    if (*(const uint8_t *)r->inputs[0])
         return TW_OK;
     const telling *t = r->state;
     twi_text text = {0};

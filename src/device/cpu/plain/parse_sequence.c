@@ -112,7 +112,7 @@ static bool may_miss(const twi_run *r, const layout *l, wanted w)
     const tw_string *key = key_of(r, l, w), *names = l->may_miss ? l->may_miss->strings : r->inputs[l->may_miss_input];
     int64_t count = l->may_miss ? l->may_miss->count : r->input_operands[l->may_miss_input].elements;
     if (l->keys == KEYS_ARE_VECTORS)
-        return w.i < count && ((const bool *)r->inputs[l->may_miss_input])[w.i];
+        return w.i < count && ((const uint8_t *)r->inputs[l->may_miss_input])[w.i];
     for (int64_t i = 0; i < count; i++)
         if (is_key(key, names[i].data, names[i].size))
             return true;

@@ -205,7 +205,7 @@ static tw_status run_as_string(const twi_run *r)
             twi_text_printf(&text, format,
                             in->dtype == TW_FLOAT32 ? (double)((const float *)x)[i] : ((const double *)x)[i]);
         else if (in->dtype == TW_BOOL)
-            twi_text_printf(&text, format, ((const bool *)x)[i] ? "true" : "false");
+            twi_text_printf(&text, format, ((const uint8_t *)x)[i] ? "true" : "false");
         else
             twi_text_printf(&text, format, (long long)twi_integer_at(in->dtype, x, i));
         status = give(r, i, &text);
