@@ -246,6 +246,9 @@ static void change_element(tw_tensor *tensor, int64_t i, int number)
     case TW_INT32:
         *(int32_t *)(void *)at = number < 6 ? (int32_t)numbers[number] : -20;
         return;
+    case TW_BOOL:
+        *at = (char)(number % 2);
+        return;
     default:
         memset(at, number - 1, tw_dtype_size(tw_tensor_dtype(tensor)));
     }

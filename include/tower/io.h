@@ -198,6 +198,7 @@ typedef struct tw_import_options {
     int num_after;
     bool rename;               /* a node whose name is taken becomes NAME_1, NAME_2, ...; otherwise that is an error */
     bool known_only;           /* a node that cannot be built is an error: TW_NOT_FOUND, TW_UNIMPLEMENTED */
+    bool any_names;            /* names may have any characters, not just those that TensorFlow's files have */
     const char *const *names;  /* [num_names] of nodes of the file: nodes[i] is set to what has become of it, or NULL */
     tw_node **nodes;
     int num_names;

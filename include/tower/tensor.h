@@ -41,6 +41,7 @@ extern "C" {
     X(UINT32, 22, 4, "uint32")                                                                                         \
     X(UINT64, 23, 8, "uint64")
 
+/* An element of TW_BOOL is 0 or 1; what ops make of other bytes is not defined. */
 typedef enum tw_dtype {
     TW_INVALID_DTYPE = 0,
 #define X(name, number, bytes, text) TW_##name = number,

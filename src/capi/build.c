@@ -562,6 +562,7 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
                                      .inputs = inputs,
                                      .num_inputs = lead_in(d, inputs),
                                      .known_only = true,
+                                     .any_names = true,
                                      .names = &name,
                                      .nodes = &node,
                                      .num_names = 1};

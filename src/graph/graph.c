@@ -242,7 +242,7 @@ tw_graph *tw_name(tw_graph *graph, const char *format, ...)
     return graph;
 }
 
-static bool valid_name(const char *name)
+bool twi_is_node_name(const char *name)
 {
     if (!isalnum((unsigned char)name[0]) && name[0] != '.' && name[0] != '_')
         return false;
@@ -417,7 +417,7 @@ static const char *name_in_scope(tw_graph *graph, const char *wanted)
         fail_memory(graph);
         return NULL;
     }
-    if (!valid_name(scoped)) {
+    if (!twi_is_node_name(scoped)) {
         twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%s' is not a valid node name", scoped);
         return NULL;
     }
@@ -520,10 +520,6 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
 {
     if (graph->error.status != TW_OK)
         return NULL;
-    if (!valid_name(name)) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%.200s' is not a valid node name", name);
-        return NULL;
-    }
     if (strlen(name) >= TWI_NAME_BYTES) {
         fail_long_name(graph, name);
         return NULL;

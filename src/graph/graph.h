@@ -113,6 +113,9 @@ tw_tensor *twi_constant_value(tw_output output);
 /* Runs the op's shape rule on the node's inputs as they are now and writes node->output_shapes. */
 tw_status twi_infer_shapes(tw_node *node, tw_error *error);
 
+/* Whether a node of a file may be called so, in TensorFlow's words: letters, digits and _.\-/> */
+bool twi_is_node_name(const char *name);
+
 /* Builds a node under exactly this name, or fails with TW_ALREADY_EXISTS; `device` is canonical and no scope is asked: for
  * graphs that come from files. */
 tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name, const char *device,

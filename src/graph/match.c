@@ -141,12 +141,21 @@ static tw_status match_input(twi_call *d, const twi_argument *argument, int inde
     return TW_OK;
 }
 
+static bool must_have_some(const twi_call *d, const twi_argument *argument)
+{
+    const twi_signature *s = d->signature;
+    bool must = argument->number_attr && !(d->op->flags & TWI_REWRITTEN);
+    for (int i = 0; i < s->num_attrs && must; i++)
+        must = !s->attrs[i].may_be_none || strcmp(s->attrs[i].name, argument->number_attr) != 0;
+    return must;
+}
+
 static tw_status match_inputs(twi_call *d)
 {
     int lengths[64], total = 0;
     for (int i = 0; i < d->signature->num_inputs; i++) {
         total += lengths[i] = argument_length(d, i);
-        if (d->signature->inputs[i].number_attr && lengths[i] < 1 && !(d->op->flags & TWI_REWRITTEN))
+        if (lengths[i] < 1 && must_have_some(d, &d->signature->inputs[i]))
             return fail(d, "the list '%s' is empty", d->signature->inputs[i].name);
     }
     if (total != d->num_inputs)

@@ -191,10 +191,12 @@ static tw_attr_kind kind_of_word(const reader *r, const char *word)
     return TW_ATTR_INT;
 }
 
-static tw_attr_kind read_kind(reader *r)
+static void read_kind(reader *r, twi_attr_spec *spec)
 {
-    const char *word = read_word(r, "=;");
-    return kind_of_word(r, word);
+    spec->kind = kind_of_word(r, read_word(r, ">=;"));
+    spec->may_be_none = accept(r, '>');
+    if (spec->may_be_none)
+        r->at += strlen("=0");
 }
 
 /* Lists of integers or floats, or an empty list of any kind. */
@@ -274,7 +276,7 @@ static void read_attrs(reader *r, const char *text, twi_signature *s)
         if (accept(r, '{'))
             read_set(r, spec);
         else
-            spec->kind = read_kind(r);
+            read_kind(r, spec);
         spec->value.name = spec->name;
         spec->value.kind = spec->kind;
         if (accept(r, '='))

@@ -11,6 +11,7 @@
  *   attributes       "name:KIND=default; name:KIND"   KIND is int, float, bool, type, string, shape, tensor, ints,
  *                    floats, types, strings, shapes, or a set: {float,half} a type among these, {SAME,VALID} a string
  *                    among these. Without "=default" the attribute is required (or follows from the inputs).
+ *                    A list of inputs has one tensor or more, but with a number that is int>=0 may have none.
  *                    Defaults: 3, 0.5, true, NHWC, [], [1,1,1,1], float, unknown (a shape)
  *
  * What an op is to the rest of the engine stands in its row, too: its flags, the roles of its inputs, what it makes.
@@ -240,6 +241,7 @@ typedef struct twi_attr_spec {
     const char *name;
     tw_attr_kind kind;
     bool has_default;
+    bool may_be_none;        /* "int>=0": a list of so many inputs may be empty */
     twi_attr value;          /* the default */
     uint64_t allowed_types;  /* bit 1 << dtype; 0: any */
     const char *const *allowed_strings;

@@ -727,7 +727,9 @@ static tw_status name_items(importer *m)
         if (!item->name)
             return fail_memory(m);
         tw_status status = TW_OK;
-        if (m->options->rename)
+        if (!m->options->any_names && !twi_is_node_name(item->name))
+            status = twi_fail(m->error, TW_INVALID_ARGUMENT, "'%.200s' is not a valid node name", item->name);
+        else if (m->options->rename)
             status = rename_item(m, item);
         else if (is_taken(m, item->name))
             status = twi_fail(m->error, TW_ALREADY_EXISTS, "Node name '%s' already exists in the Graph", item->name);

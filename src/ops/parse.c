@@ -160,13 +160,13 @@ static tw_status split_shape(twi_inference *c)
     "context_sparse_types:types=[]; Tcontext_dense:types=[]; feature_list_dense_types:types=[]; "                      \
     "context_dense_shapes:shapes=[]; feature_list_sparse_types:types=[]; feature_list_dense_shapes:shapes=[]"
 #define SEQUENCE_COUNTS                                                                                                \
-    "Ncontext_sparse:int=0; Ncontext_dense:int=0; Nfeature_list_sparse:int=0; Nfeature_list_dense:int=0; "
+    "Ncontext_sparse:int>=0=0; Ncontext_dense:int>=0=0; Nfeature_list_sparse:int>=0=0; Nfeature_list_dense:int>=0=0; "
 
 const twi_op twi_parse_ops[] = {
     {"ParseExample",
      "serialized:string, names:string, sparse_keys:Nsparse*string, dense_keys:Ndense*string, dense_defaults:Tdense",
-     SPARSE("Nsparse"), "Nsparse:int; Ndense:int; sparse_types:types; Tdense:types; dense_shapes:shapes", parse_shape,
-     twi_not_differentiable, FOUND},
+     SPARSE("Nsparse"), "Nsparse:int>=0; Ndense:int>=0; sparse_types:types; Tdense:types; dense_shapes:shapes",
+     parse_shape, twi_not_differentiable, FOUND},
     {"ParseExampleV2",
      "serialized:string, names:string, sparse_keys:string, dense_keys:string, ragged_keys:string, "
      "dense_defaults:Tdense",

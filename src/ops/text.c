@@ -24,13 +24,10 @@ static tw_status regex_shape(twi_inference *c)
 
 static tw_status bucket_shape(twi_inference *c)
 {
-    int count;
     c->outputs[0] = c->inputs[0];
     if (twi_attr_int(c->attrs, "num_buckets", 0) < 1)
         return TWI_REFUSE(c, "num_buckets is %lld, expected 1 at least",
                           (long long)twi_attr_int(c->attrs, "num_buckets", 0));
-    if (twi_attr_find(c->attrs, "key") && (twi_attr_ints(c->attrs, "key", &count), count != 2))
-        return TWI_REFUSE(c, "a key has 2 numbers, not %d", count);
     return TW_OK;
 }
 

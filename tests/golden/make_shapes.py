@@ -342,6 +342,34 @@ def parse_v1():
 program("parse_example_v1", parse_v1, {"s": texts(full, little)}, {"s": texts(little)})
 
 
+def parse_dense():
+    s = holder(tf.string, [None], "s")
+    return [tf.parse_example(s, {k: FEATURES[k] for k in ("age", "box")})[k] for k in ("age", "box")]
+
+
+program("parse_example_dense", parse_dense, {"s": texts(full, little)}, {"s": texts(little)})
+
+
+def parse_sparse():
+    s = holder(tf.string, [None], "s")
+    all = raw.ParseExample(serialized=s, names=tf.constant([], tf.string), sparse_keys=["tags"], dense_keys=[],
+                           dense_defaults=[], sparse_types=[tf.string], dense_shapes=[])
+    return [*all.sparse_indices, *all.sparse_values, *all.sparse_shapes]
+
+
+program("parse_example_sparse", parse_sparse, {"s": texts(full, little)}, {"s": texts(little)})
+
+
+def parse_v1_dense():
+    s = holder(tf.string, [None], "s")
+    return list(raw.ParseExample(serialized=s, names=tf.constant([], tf.string), sparse_keys=[], dense_keys=["age"],
+                                 dense_defaults=[tf.constant([], tf.float32)], sparse_types=[],
+                                 dense_shapes=[[]]).dense_values)
+
+
+program("parse_example_v1_dense", parse_v1_dense, {"s": texts(full, little)}, {"s": texts(little)})
+
+
 def parse_single():
     s = holder(tf.string, [], "s")
     return unsparse(tf.parse_single_example(s, {k: FEATURES[k] for k in ("age", "box", "tags", "ids")}))

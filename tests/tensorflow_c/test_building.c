@@ -440,6 +440,25 @@ static void lists_are_as_long_as_was_said(void **state)
     close_session(session, s);
 }
 
+static void operation_may_be_called_anything_and_is_looked_at_closely_when_it_runs(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_Operation *text = placeholder(graph, "text/0/[a b]", TF_STRING, s);
+    assert_fine(s);
+    assert_ptr_equal(TF_GraphOperationByName(graph, "text/0/[a b]"), text);
+    TF_OperationDescription *d = TF_NewOperation(graph, "StringToHashBucketStrong", "hashed, without a key");
+    TF_AddInput(d, out(text));
+    TF_SetAttrInt(d, "num_buckets", 3);
+    TF_SetAttrIntList(d, "key", NULL, 0);
+    TF_Operation *hashed = TF_FinishOperation(d, s);
+    assert_fine(s);
+    assert_ptr_equal(TF_OperationInput((TF_Input){hashed, 0}).oper, text);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +472,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(references_are_a_type_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(ops_are_told, begin, end),
         cmocka_unit_test_setup_teardown(lists_are_as_long_as_was_said, begin, end),
+        cmocka_unit_test(operation_may_be_called_anything_and_is_looked_at_closely_when_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

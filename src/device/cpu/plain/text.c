@@ -400,6 +400,8 @@ static tw_status prepare_hash(twi_prepare *p)
 {
     int numbers;
     const int64_t *key = twi_attr_ints(p->attrs, "key", &numbers);
+    if (twi_attr_find(p->attrs, "key") && numbers != 2) /* TensorFlow builds it, too, and refuses to run it */
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s: Key must have 2 elements, not %d", p->node, numbers);
     hashing s = {.buckets = (uint64_t)twi_attr_int(p->attrs, "num_buckets", 1), .strong = numbers == 2,
                  .old = strcmp(p->op, "StringToHashBucket") == 0};
     for (int i = 0; i < 2 && s.strong; i++)
