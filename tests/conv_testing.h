@@ -7,6 +7,7 @@
 typedef struct conv_case {
     int64_t n, h, w, c, k, kh, kw, stride;
     const char *padding;
+    int64_t groups; /* 0: 1 */
 } conv_case;
 
 typedef struct lab {
@@ -17,7 +18,8 @@ typedef struct lab {
 static inline lab open_lab(const conv_case *t, int64_t strides[4])
 {
     tw_error error = {0};
-    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c), filter = TW_SHAPE(t->kh, t->kw, t->c, t->k);
+    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c);
+    tw_shape filter = TW_SHAPE(t->kh, t->kw, t->groups ? t->c / t->groups : t->c, t->k);
     strides[0] = strides[3] = 1;
     strides[1] = strides[2] = t->stride;
     lab l = {.attrs = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("strides", strides, 4),

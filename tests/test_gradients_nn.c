@@ -34,6 +34,11 @@ static tw_output depthwise(tw_graph *g, const tw_output *x)
     return tw_depthwise_conv2d(g, x[0], x[1], &(tw_conv2d_options){.stride = {2}});
 }
 
+static tw_output conv_grouped(tw_graph *g, const tw_output *x)
+{
+    return tw_conv2d(g, x[0], x[1], &(tw_conv2d_options){.stride = {1, 2}, .dilation = {2, 1}});
+}
+
 static tw_output conv_bias_square(tw_graph *g, const tw_output *x)
 {
     tw_output y = tw_bias_add(g, tw_conv2d(g, x[0], x[1], NULL), x[2]);
@@ -48,6 +53,10 @@ static void convolutions(void **state)
         {"conv, VALID, dilated", conv_valid_dilated, {{4, {1, 6, 4, 2}}, {4, {3, 2, 2, 2}}}, 2, .twice = true},
         {"conv, EXPLICIT", conv_explicit, {{4, {1, 5, 6, 1}}, {4, {2, 3, 1, 2}}}, 2, .twice = true},
         {"depthwise conv", depthwise, {{4, {1, 5, 4, 2}}, {4, {3, 3, 2, 2}}}, 2, .twice = true},
+        {"conv, in groups", conv_grouped, {{4, {1, 4, 3, 4}}, {4, {2, 2, 2, 6}}}, 2, .twice = true},
+        {"conv, in unknown groups", conv_grouped, {{4, {1, 4, 3, 4}}, {4, {2, 2, 2, 6}}}, 2, .twice = true,
+         .open = true},
+        {"conv, as many groups as channels", conv_same, {{4, {1, 5, 4, 3}}, {4, {3, 2, 1, 3}}}, 2, .twice = true},
         {"conv, bias, square", conv_bias_square, {{4, {1, 3, 3, 1}}, {4, {2, 2, 1, 2}}, {1, {2}}}, 3, .twice = true},
     };
     CHECK(cases);

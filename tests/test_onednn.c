@@ -28,6 +28,7 @@ static bool has_bfloat16(void)
 typedef struct conv_case {
     int64_t n, h, w, c, k, kh, kw, stride, dilation;
     const char *padding;
+    int64_t groups; /* 0: 1 */
 } conv_case;
 
 static const conv_case conv_cases[] = {
@@ -35,7 +36,17 @@ static const conv_case conv_cases[] = {
     {2, 9, 9, 8, 16, 3, 2, 2, 1, "SAME"},   {1, 10, 10, 4, 4, 3, 3, 1, 2, "SAME"},
     {2, 5, 5, 32, 16, 1, 1, 2, 1, "VALID"}, {1, 6, 6, 16, 16, 3, 3, 3, 1, "VALID"},
     {2, 9, 8, 1, 16, 3, 8, 1, 1, "VALID"},  {2, 9, 4, 3, 8, 2, 4, 2, 1, "VALID"},
+    {2, 8, 9, 32, 64, 3, 3, 1, 1, "SAME", 2}, {2, 9, 9, 64, 32, 3, 2, 2, 1, "SAME", 4},
+    {1, 10, 10, 12, 6, 3, 3, 1, 2, "SAME", 3}, {2, 9, 8, 4, 16, 3, 8, 1, 1, "VALID", 2},
+    {2, 5, 5, 32, 16, 1, 1, 2, 1, "VALID", 2}, {3, 7, 6, 16, 16, 3, 3, 1, 1, "VALID", 16},
+    {2, 6, 7, 40, 40, 1, 1, 1, 1, "VALID", 2},
 };
+
+/* How many channels a filter sees. */
+static int64_t seen(const conv_case *t)
+{
+    return t->groups ? t->c / t->groups : t->c;
+}
 
 /* Calls visit(image cell, filter cell, output cell) for every product of the convolution. */
 static void each_product(const conv_case *t, const twi_window *w, void (*visit)(value *, int64_t, int64_t, int64_t),
@@ -50,11 +61,13 @@ static void each_product(const conv_case *t, const twi_window *w, void (*visit)(
                         int64_t x = ox * t->stride - w->before[1] + kx * t->dilation;
                         if (y < 0 || y >= t->h || x < 0 || x >= t->w)
                             continue;
-                        for (int64_t c = 0; c < t->c; c++)
-                            for (int64_t k = 0; k < t->k; k++)
-                                visit(v, ((n * t->h + y) * t->w + x) * t->c + c,
-                                      ((ky * t->kw + kx) * t->c + c) * t->k + k,
+                        for (int64_t c = 0; c < seen(t); c++)
+                            for (int64_t k = 0; k < t->k; k++) {
+                                int64_t group = t->groups ? k / (t->k / t->groups) : 0;
+                                visit(v, ((n * t->h + y) * t->w + x) * t->c + group * seen(t) + c,
+                                      ((ky * t->kw + kx) * seen(t) + c) * t->k + k,
                                       ((n * w->output[0] + oy) * w->output[1] + ox) * t->k + k);
+                            }
                     }
 }
 
@@ -82,7 +95,7 @@ static void check_convolution(const conv_case *t, tw_dtype dtype)
                        tw_attr_ints("dilations", dilations, 4), tw_attr_string("padding", t->padding),
                        tw_attr_bool("relu", true)};
     twi_attrs list = {attrs, 4};
-    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c), filter = TW_SHAPE(t->kh, t->kw, t->c, t->k);
+    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c), filter = TW_SHAPE(t->kh, t->kw, seen(t), t->k);
     twi_window window;
     assert_ok(twi_window_lay(&list, image, &filter, &window, &error));
     tw_shape output = twi_window_output(&window, image, t->k);

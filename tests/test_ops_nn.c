@@ -119,6 +119,11 @@ static void shapes_are_known_as_far_as_the_inputs_are(void **state)
     assert_shape(tw_conv2d(g, x, filter,
                            &(tw_conv2d_options){.padding = TW_PADDING_EXPLICIT, .explicit_padding = {1, 2, 3, 4}}),
                  -1, 23, 27, 64);
+    assert_shape(tw_conv2d(g, y, input(g, TW_SHAPE(3, 3, 16, 12)), NULL), -1, 24, 24, 12); /* 4 groups */
+    tw_output any = input(g, TW_SHAPE(-1, -1, -1, -1)), dx, grouped = tw_conv2d(g, any, filter, NULL);
+    assert_shape(grouped, -1, -1, -1, 64);
+    tw_gradients(g, &grouped, 1, NULL, &any, 1, &dx);
+    assert_shape(dx, -1, -1, -1, -1); /* not 3: the image may have 6 */
     assert_shape(tw_depthwise_conv2d(g, x, input(g, TW_SHAPE(3, 3, 3, 2)), NULL), -1, 24, 24, 6);
     assert_shape(tw_max_pool(g, y, &(tw_pool_options){.window = {3}, .stride = {2}}), -1, 12, 12, 64);
     assert_shape(tw_avg_pool(g, y, &(tw_pool_options){.window = {3, 4}, .padding = TW_PADDING_VALID}), -1, 8, 6, 64);
@@ -148,6 +153,11 @@ static void shapes_that_do_not_fit_are_refused(void **state)
         "SoftmaxCrossEntropyWithLogits 'SoftmaxCrossEntropyWithLogits': logits and labels must be [N,C]",
         "input 1 must have one entry a channel, shape [3], got [4]",
         "AvgPool 'AvgPool': has no attribute 'explicit_paddings'",
+        "Conv2D 'Conv2D': the 8 filters of [3,3,1,8] cannot be divided among 3 groups of the channels of image "
+        "[8,5,5,3]",
+        "Conv2D 'Conv2D': image [8,5,5,3] has 3 channels, filter [3,3,2,6] takes 2",
+        "Conv2D 'Conv2D': image [8,5,5,3] has 3 channels, filter [3,3,0,6] takes 0",
+        "DepthwiseConv2dNative 'DepthwiseConv2dNative': image [8,5,5,3] has 3 channels, filter [3,3,1,3] takes 1",
     };
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
         tw_graph *g = tw_graph_create();
@@ -182,6 +192,18 @@ static void shapes_that_do_not_fit_are_refused(void **state)
             break;
         case 9:
             tw_avg_pool(g, x, &(tw_pool_options){.window = {2}, .padding = TW_PADDING_EXPLICIT});
+            break;
+        case 10:
+            tw_conv2d(g, x, input(g, TW_SHAPE(3, 3, 1, 8)), NULL);
+            break;
+        case 11:
+            tw_conv2d(g, x, input(g, TW_SHAPE(3, 3, 2, 6)), NULL);
+            break;
+        case 12:
+            tw_conv2d(g, x, input(g, TW_SHAPE(3, 3, 0, 6)), NULL);
+            break;
+        case 13:
+            tw_depthwise_conv2d(g, x, input(g, TW_SHAPE(3, 3, 1, 3)), NULL);
             break;
         }
         assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);

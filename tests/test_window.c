@@ -132,14 +132,38 @@ static void shapes_of_a_convolution_must_agree(void **state)
     twi_attrs attrs = conv_attrs(items, 1, 1, "SAME");
     twi_convolution c;
     tw_shape image = TW_SHAPE(2, 5, 5, 3), filter = TW_SHAPE(3, 3, 3, 4);
-    assert_ok(twi_convolution_lay(&attrs, false, image, filter, TW_SHAPE(2, 5, 5, 4), &c, &error));
+    assert_ok(twi_convolution_lay(&attrs, TWI_DENSE, image, filter, TW_SHAPE(2, 5, 5, 4), &c, &error));
     assert_int_equal(c.out_channels, 4);
-    assert_ok(twi_convolution_lay(&attrs, true, image, filter, TW_UNKNOWN_SHAPE, &c, &error));
+    assert_ok(twi_convolution_lay(&attrs, TWI_DEPTHWISE, image, filter, TW_UNKNOWN_SHAPE, &c, &error));
     assert_int_equal(c.out_channels, 12);
-    assert_fails(twi_convolution_lay(&attrs, false, image, filter, TW_SHAPE(2, 5, 4, 4), &c, &error),
+    assert_fails(twi_convolution_lay(&attrs, TWI_DENSE, image, filter, TW_SHAPE(2, 5, 4, 4), &c, &error),
                  TW_INVALID_ARGUMENT, "make [2,5,5,4], but the output has shape [2,5,4,4]");
-    assert_fails(twi_convolution_lay(&attrs, false, TW_SHAPE(2, 5, 5, 2), filter, TW_UNKNOWN_SHAPE, &c, &error),
+    assert_fails(twi_convolution_lay(&attrs, TWI_DENSE, TW_SHAPE(2, 5, 5, 2), filter, TW_UNKNOWN_SHAPE, &c, &error),
                  TW_INVALID_ARGUMENT, "has 2 channels, filter [3,3,3,4] takes 3");
+}
+
+static void a_filter_of_fewer_channels_makes_groups_for_who_takes_them(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_attr items[5];
+    twi_attrs attrs = conv_attrs(items, 1, 1, "SAME");
+    twi_convolution c;
+    tw_shape image = TW_SHAPE(2, 5, 5, 6), filter = TW_SHAPE(3, 3, 3, 4), any = TW_UNKNOWN_SHAPE;
+    assert_ok(twi_convolution_lay(&attrs, TWI_GROUPED, image, filter, TW_SHAPE(2, 5, 5, 4), &c, &error));
+    assert_int_equal(c.groups, 2);
+    assert_int_equal(c.in_channels, 6);
+    assert_int_equal(c.out_channels, 4);
+    assert_fails(twi_convolution_lay(&attrs, TWI_DENSE, image, filter, any, &c, &error), TW_UNIMPLEMENTED,
+                 "no convolution in groups (image [2,5,5,6] has 6 channels, filter [3,3,3,4] takes 3)");
+    assert_fails(twi_convolution_lay(&attrs, TWI_DEPTHWISE, image, filter, any, &c, &error), TW_INVALID_ARGUMENT,
+                 "has 6 channels, filter [3,3,3,4] takes 3");
+    assert_ok(twi_convolution_lay(&attrs, TWI_GROUPED, any, filter, any, &c, &error));
+    assert_int_equal(c.groups, -1);
+    assert_int_equal(c.in_channels, -1);
+    assert_ok(twi_convolution_lay(&attrs, TWI_DENSE, any, filter, any, &c, &error));
+    assert_int_equal(c.groups, 1);
+    assert_int_equal(c.in_channels, 3);
 }
 
 int main(void)
@@ -152,6 +176,7 @@ int main(void)
         cmocka_unit_test(bad_attributes_are_refused),
         cmocka_unit_test(a_pool_of_nothing_but_padding_is_refused),
         cmocka_unit_test(shapes_of_a_convolution_must_agree),
+        cmocka_unit_test(a_filter_of_fewer_channels_makes_groups_for_who_takes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,9 @@ typedef struct tw_conv2d_options {
     int explicit_padding[4]; /* of TW_PADDING_EXPLICIT: top, bottom, left, right */
 } tw_conv2d_options;
 
-/* Images [N,H,W,C] and filter [kh,kw,C,K] give [N,h,w,K] (a cross-correlation: the filter is not flipped). */
+/* Images [N,H,W,C] and filter [kh,kw,C,K] give [N,h,w,K] (a cross-correlation: the filter is not flipped). With a
+ * filter [kh,kw,C/G,K] there are G groups: the i-th K/G filters see the i-th C/G channels alone. Such are computed on
+ * CPUs. */
 TW_API tw_output tw_conv2d(tw_graph *graph, tw_output images, tw_output filter, const tw_conv2d_options *options);
 /* Filter [kh,kw,C,M] gives [N,h,w,C*M]: output channel c * M + m sees input channel c alone. */
 TW_API tw_output tw_depthwise_conv2d(tw_graph *graph, tw_output images, tw_output filter,

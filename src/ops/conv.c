@@ -10,15 +10,15 @@
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
 
-static bool is_depthwise(const twi_inference *c)
+static twi_filters filters_of(const twi_inference *c)
 {
-    return twi_attr_find(c->attrs, "use_cudnn_on_gpu") == NULL; /* which only the others have */
+    return twi_attr_find(c->attrs, "use_cudnn_on_gpu") ? TWI_GROUPED : TWI_DEPTHWISE; /* which has none */
 }
 
 static tw_status conv_shape(twi_inference *c)
 {
     twi_convolution laid;
-    tw_status status = twi_convolution_lay(c->attrs, is_depthwise(c), c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE,
+    tw_status status = twi_convolution_lay(c->attrs, filters_of(c), c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE,
                                            &laid, c->error);
     if (status == TW_OK)
         c->outputs[0] = twi_window_output(&laid.window, c->inputs[0], laid.out_channels);
@@ -45,7 +45,7 @@ static tw_status conv_backprop_input_shape(twi_inference *c)
     if (status == TW_OK && c->outputs[0].dims[0] < 0)
         c->outputs[0].dims[0] = twi_dimension(c->inputs[2], 0);
     if (status == TW_OK)
-        status = twi_convolution_lay(c->attrs, is_depthwise(c), c->outputs[0], c->inputs[1], c->inputs[2], &laid,
+        status = twi_convolution_lay(c->attrs, filters_of(c), c->outputs[0], c->inputs[1], c->inputs[2], &laid,
                                      c->error);
     if (status == TW_OK)
         c->outputs[0].dims[laid.window.channel_axis] = laid.in_channels;
@@ -58,7 +58,7 @@ static tw_status conv_backprop_filter_shape(twi_inference *c)
     tw_status status = spelt_shape(c, 1, &c->outputs[0]);
     if (status != TW_OK)
         return status;
-    return twi_convolution_lay(c->attrs, is_depthwise(c), c->inputs[0], c->outputs[0], c->inputs[2], &laid, c->error);
+    return twi_convolution_lay(c->attrs, filters_of(c), c->inputs[0], c->outputs[0], c->inputs[2], &laid, c->error);
 }
 
 static int channel_axis(const twi_inference *c)

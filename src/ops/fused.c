@@ -22,7 +22,7 @@ static tw_status expect_channels(const twi_inference *c, int input, int64_t chan
 static tw_status conv_shape(twi_inference *c)
 {
     twi_convolution laid;
-    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE, &laid,
+    tw_status status = twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE, &laid,
                                            c->error);
     if (status != TW_OK)
         return status;
@@ -34,7 +34,7 @@ static tw_status conv_filter_shape(twi_inference *c)
 {
     twi_convolution laid;
     tw_shape filter = twi_shape_of_value(twi_ask_value(c, 1));
-    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, c->inputs[2], &laid, c->error);
+    tw_status status = twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], filter, c->inputs[2], &laid, c->error);
     c->outputs[0] = filter;
     c->outputs[1] = TW_SHAPE(twi_dimension(filter, 3));
     return status;
@@ -44,7 +44,7 @@ static tw_status conv_filter_shape(twi_inference *c)
 static tw_status transposed_conv_shape(twi_inference *c)
 {
     twi_convolution laid;
-    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], twi_transpose_filter_back(c->inputs[1]),
+    tw_status status = twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], twi_transpose_filter_back(c->inputs[1]),
                                            TW_UNKNOWN_SHAPE, &laid, c->error);
     if (status != TW_OK)
         return status;
@@ -57,7 +57,8 @@ static tw_status normalized_conv_shape(twi_inference *c, bool transposed)
 {
     twi_convolution laid;
     tw_shape filter = transposed ? twi_transpose_filter_back(c->inputs[1]) : c->inputs[1];
-    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
+    tw_status status = twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid,
+                                           c->error);
     if (status != TW_OK)
         return status;
     c->outputs[0] = c->outputs[6] = twi_window_output(&laid.window, c->inputs[0], laid.out_channels);
@@ -81,8 +82,8 @@ static tw_status transposed_input_shape(twi_inference *c)
 {
     twi_convolution laid;
     c->outputs[0] = twi_shape_of_value(twi_ask_value(c, 0));
-    return twi_convolution_lay(c->attrs, false, c->outputs[0], twi_transpose_filter_back(c->inputs[1]), c->inputs[2],
-                               &laid, c->error);
+    return twi_convolution_lay(c->attrs, TWI_GROUPED, c->outputs[0], twi_transpose_filter_back(c->inputs[1]),
+                               c->inputs[2], &laid, c->error);
 }
 
 static tw_status transposed_filter_shape(twi_inference *c)
@@ -90,7 +91,7 @@ static tw_status transposed_filter_shape(twi_inference *c)
     twi_convolution laid;
     tw_shape filter = twi_shape_of_value(twi_ask_value(c, 1));
     c->outputs[0] = twi_transpose_filter(filter);
-    return twi_convolution_lay(c->attrs, false, c->inputs[0], filter, c->inputs[2], &laid, c->error);
+    return twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], filter, c->inputs[2], &laid, c->error);
 }
 
 /* Whether the i-th of a list is transposed, by attribute `transposed`, which may be empty. */
@@ -168,7 +169,8 @@ static tw_status pooled_conv_shape(twi_inference *c, bool transposed)
     twi_attr items[TWI_POOL_ATTRS];
     const twi_attrs pool = twi_pool_attrs(c->attrs, items);
     tw_shape filter = transposed ? twi_transpose_filter_back(c->inputs[1]) : c->inputs[1];
-    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
+    tw_status status = twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid,
+                                           c->error);
     if (status == TW_OK)
         status = expect_channels(c, 2, laid.out_channels);
     return status == TW_OK ? pool_outputs(c, &pool, twi_window_output(&laid.window, c->inputs[0], laid.out_channels))
@@ -182,7 +184,7 @@ static tw_status pooled_conv_grad_shape(twi_inference *c)
     tw_shape filter = twi_shape_of_value(twi_ask_value(c, 1));
     c->outputs[0] = filter;
     c->outputs[1] = TW_SHAPE(twi_dimension(filter, 3));
-    return twi_convolution_lay(c->attrs, false, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
+    return twi_convolution_lay(c->attrs, TWI_GROUPED, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
 }
 
 static tw_status straight_pooled_shape(twi_inference *c)

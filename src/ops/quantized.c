@@ -106,7 +106,8 @@ static tw_status convolution_shape(twi_inference *c)
     if (status == TW_OK)
         status = expect_numbers(c, 2);
     if (status == TW_OK)
-        status = twi_convolution_lay(c->attrs, false, c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE, &laid, c->error);
+        status = twi_convolution_lay(c->attrs, TWI_DENSE, c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE, &laid,
+                                     c->error);
     if (status == TW_OK && (laid.window.dilation[0] != 1 || laid.window.dilation[1] != 1))
         return twi_fail(c->error, TW_UNIMPLEMENTED, "only dilations of 1 are supported");
     if (status == TW_OK)

@@ -169,24 +169,47 @@ tw_shape twi_window_output(const twi_window *w, tw_shape image, int64_t channels
     return shape;
 }
 
-tw_status twi_convolution_lay(const twi_attrs *attrs, bool depthwise, tw_shape image, tw_shape filter, tw_shape output,
-                              twi_convolution *c, tw_error *error)
+/* Channels of the image, and how many groups of them there are. */
+static tw_status lay_channels(twi_convolution *c, twi_filters filters, tw_shape image, tw_shape filter, tw_error *error)
+{
+    char texts[2][128];
+    int64_t taken = twi_dimension(filter, 2), made = twi_dimension(filter, 3);
+    c->in_channels = twi_dimension(image, c->window.channel_axis);
+    if (c->in_channels < 0 && filters != TWI_GROUPED)
+        c->in_channels = taken;
+    bool is_known = c->in_channels >= 0 && taken >= 0;
+    c->groups = is_known || filters != TWI_GROUPED ? 1 : -1;
+    if (!is_known || c->in_channels == taken)
+        return TW_OK;
+    tw_shape_text(image, texts[0], sizeof texts[0]);
+    tw_shape_text(filter, texts[1], sizeof texts[1]);
+    if (filters == TWI_DEPTHWISE || taken == 0 || c->in_channels == 0 || c->in_channels % taken != 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "image %s has %lld channels, filter %s takes %lld", texts[0],
+                        (long long)c->in_channels, texts[1], (long long)taken);
+    if (filters == TWI_DENSE)
+        return twi_fail(error, TW_UNIMPLEMENTED,
+                        "no convolution in groups (image %s has %lld channels, filter %s takes %lld)", texts[0],
+                        (long long)c->in_channels, texts[1], (long long)taken);
+    c->groups = c->in_channels / taken;
+    if (made >= 0 && made % c->groups != 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "the %lld filters of %s cannot be divided among %lld groups of the channels of image %s",
+                        (long long)made, texts[1], (long long)c->groups, texts[0]);
+    return TW_OK;
+}
+
+tw_status twi_convolution_lay(const twi_attrs *attrs, twi_filters filters, tw_shape image, tw_shape filter,
+                              tw_shape output, twi_convolution *c, tw_error *error)
 {
     char texts[3][128];
     tw_status status = twi_window_lay(attrs, image, &filter, &c->window, error);
+    if (status == TW_OK)
+        status = lay_channels(c, filters, image, filter, error);
     if (status != TW_OK)
         return status;
     c->batch = twi_dimension(image, 0);
-    c->in_channels = twi_dimension(image, c->window.channel_axis);
-    int64_t taken = twi_dimension(filter, 2);
-    if (c->in_channels >= 0 && taken >= 0 && c->in_channels != taken)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "image %s has %lld channels, filter %s takes %lld",
-                        tw_shape_text(image, texts[0], sizeof texts[0]), (long long)c->in_channels,
-                        tw_shape_text(filter, texts[1], sizeof texts[1]), (long long)taken);
-    if (c->in_channels < 0)
-        c->in_channels = taken;
     c->out_channels = twi_dimension(filter, 3);
-    if (depthwise && c->out_channels >= 0) {
+    if (filters == TWI_DEPTHWISE && c->out_channels >= 0) {
         if (c->in_channels < 0)
             c->out_channels = -1;
         else if (__builtin_mul_overflow(c->out_channels, c->in_channels, &c->out_channels))

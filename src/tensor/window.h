@@ -40,11 +40,20 @@ static inline int64_t twi_dimension(tw_shape shape, int axis)
     return shape.rank < 0 ? -1 : shape.dims[axis];
 }
 
-/* A convolution of whole tensors: image [N,H,W,C], filter [kh,kw,C,K], output [N,h,w,K]; depthwise: filter
+/* What a filter sees of an image's channels, and so what who lays a convolution takes. A grouped one may be dense: its
+ * filter's shape alone says which it is. */
+typedef enum twi_filters {
+    TWI_DENSE,    /* all channels; groups are refused with TW_UNIMPLEMENTED, so that another kernel may take them */
+    TWI_GROUPED,  /* those of its group: the i-th G-th of the filters sees the i-th G-th of the channels */
+    TWI_DEPTHWISE /* one */
+} twi_filters;
+
+/* A convolution of whole tensors: image [N,H,W,C], filter [kh,kw,C/G,K], output [N,h,w,K]; depthwise: filter
  * [kh,kw,C,M], output [N,h,w,C*M]. Shapes may be unknown in part; what is known of the three must agree. */
 typedef struct twi_convolution {
     twi_window window;
     int64_t batch, in_channels, out_channels; /* -1 where not known */
+    int64_t groups;                           /* G; -1: not known; of depthwise ones 1 */
 } twi_convolution;
 
 /* A filter with its last axis first, [K,kh,kw,C], as some devices want it; and back. */
@@ -58,7 +67,7 @@ static inline tw_shape twi_transpose_filter_back(tw_shape filter)
     return filter.rank != 4 ? filter : TW_SHAPE(filter.dims[1], filter.dims[2], filter.dims[3], filter.dims[0]);
 }
 
-tw_status twi_convolution_lay(const twi_attrs *attrs, bool depthwise, tw_shape image, tw_shape filter, tw_shape output,
-                              twi_convolution *convolution, tw_error *error);
+tw_status twi_convolution_lay(const twi_attrs *attrs, twi_filters filters, tw_shape image, tw_shape filter,
+                              tw_shape output, twi_convolution *convolution, tw_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "card.h"
+#include "grouped_training.h"
 #include "planned_nodes.h"
 
 #include <math.h>
@@ -209,6 +210,18 @@ static void what_was_refused_is_remembered(void **state)
     tw_graph_destroy(g);
 }
 
+/* Convolutions in groups are the CPU's: no kernel of a card takes one for what it is not. */
+static void convolutions_in_groups_move_and_train_as_on_the_cpu(void **state)
+{
+    (void)state;
+    float expected[GROUPED_STEPS], losses[GROUPED_STEPS];
+    grouped_train(devices, &(grouped_run){"/cpu:0"}, expected);
+    for (int apart = 0; apart < 2; apart++) {
+        grouped_train(devices, &(grouped_run){"/gpu:0", .apart = apart}, losses);
+        assert_floats_near(losses, expected, GROUPED_STEPS, 1e-5);
+    }
+}
+
 /* What could be mended is no refusal: it would be a bad surprise if convolutions went to the CPU for it. With a
  * libcudnn.so that is none. */
 static void a_library_that_is_missing_moves_nothing(void **state)
@@ -240,6 +253,7 @@ int main(int count, char **words)
         cmocka_unit_test(without_soft_placement_the_refusal_is_the_error),
         cmocka_unit_test(a_refused_fused_node_is_left_apart),
         cmocka_unit_test(what_was_refused_is_remembered),
+        cmocka_unit_test(convolutions_in_groups_move_and_train_as_on_the_cpu),
     };
     tw_error error;
     assert_ok(tw_devices_create(NULL, &devices, &error));

@@ -165,6 +165,26 @@ def drawn(x):
     return tf.reduce_sum(model.generator.normal([3]) * x) + 10.0 * tf.reduce_sum(chosen)
 
 
+kernel, shift = variable(3, 3, 2, 6), variable(6)
+
+
+@tf.function(jit_compile=True)
+def convolved(images, filters):
+    return tf.nn.conv2d(images, filters, 1, "SAME")
+
+
+@signature
+def grouped(x):
+    """A convolution in groups, in a function for XLA as Keras has it: TensorFlow's CPU has no other gradients of it."""
+    with tf.GradientTape() as tape:
+        images = tf.reshape(tf.sin(tf.range(192.0)), [3, 4, 4, 4]) * x
+        y = tf.nn.relu(tf.nn.bias_add(convolved(images, kernel), shift))
+        loss = tf.reduce_mean(tf.square(y - 1.0))
+    for v, gradient in zip([kernel, shift], tape.gradient(loss, [kernel, shift])):
+        v.assign_sub(0.1 * gradient)
+    return loss
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -23,11 +23,24 @@ def convolution(prefix, image, filter_shape, stride, padding, dilation=(1, 1), p
         attrs["explicit_paddings"] = [0, 0, *pads, 0, 0]
     y = case(prefix, input=x, filter=w, **attrs)[0]
     dy = eighths(*y.shape)
+    if prefix == "Conv2D" and image[-1] != filter_shape[2]:
+        grouped_gradients(names[prefix], x, w, dy, attrs)
+        return
     if prefix == "Conv2D" and dilation != (1, 1):
         dilated_gradients(names[prefix], x, w, dy, attrs)
         return
     case(names[prefix][0], input_sizes=vector(image), filter=w, out_backprop=dy, **attrs)
     case(names[prefix][1], input=x, filter_sizes=vector(filter_shape), out_backprop=dy, **attrs)
+
+
+def grouped_gradients(names, x, w, dy, attrs):
+    """TensorFlow's CPU has no gradients of convolutions in groups but where XLA compiles them."""
+    def compiled(op, **arguments):
+        return tf.function(lambda: op(**arguments), jit_compile=True)()
+    dx = compiled(raw.Conv2DBackpropInput, input_sizes=x.shape, filter=w, out_backprop=dy, **attrs)
+    dw = compiled(raw.Conv2DBackpropFilter, input=x, filter_sizes=w.shape, out_backprop=dy, **attrs)
+    case(names[0], expected=dx, input_sizes=vector(x.shape), filter=w, out_backprop=dy, **attrs)
+    case(names[1], expected=dw, input=x, filter_sizes=vector(w.shape), out_backprop=dy, **attrs)
 
 
 def dilated_gradients(names, x, w, dy, attrs):
@@ -173,3 +186,12 @@ for padding in ("SAME", "VALID"):
     shape = tf.raw_ops.Dilation2D(input=image, filter=taps, **window).shape
     for of in ("Input", "Filter"):
         case("Dilation2DBackprop" + of, input=image, filter=taps, out_backprop=eighths(*shape), **window)
+
+# in groups
+convolution("Conv2D", (1, 5, 4, 4), (3, 3, 2, 6), (1, 1), "SAME")
+convolution("Conv2D", (2, 5, 6, 6), (2, 3, 2, 3), (2, 2), "SAME")
+convolution("Conv2D", (1, 7, 6, 3), (3, 2, 1, 6), (3, 3), "VALID")
+convolution("Conv2D", (2, 3, 3, 4), (1, 1, 2, 4), (2, 2), "VALID")
+convolution("Conv2D", (1, 4, 5, 4), (3, 3, 2, 2), (1, 1), "EXPLICIT", pads=(1, 0, 2, 1))
+convolution("Conv2D", (1, 5, 4, 4), (2, 2, 2, 4), (1, 1), "SAME", (2, 2))
+convolution("Conv2D", (1, 5, 5, 4), (2, 3, 2, 2), (2, 2), "EXPLICIT", (2, 2), (2, 1, 0, 3))

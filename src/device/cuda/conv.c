@@ -547,7 +547,7 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
     tw_status status =
-        twi_convolution_lay(p->attrs, false, o.image->shape,
+        twi_convolution_lay(p->attrs, TWI_DENSE, o.image->shape,
                             c->transposed ? twi_transpose_filter_back(o.filter->shape) : o.filter->shape,
                             c->pooled ? TW_UNKNOWN_SHAPE : o.output->shape, &c->laid,
                             p->error);

@@ -29,10 +29,12 @@ static twi_dnnl_tensor image_tensor(const twi_operand *operand)
     return (twi_dnnl_tensor){operand->dtype, 4, {n, c, h, w}, {h * w * c, 1, w * c, c}, false};
 }
 
-static twi_dnnl_tensor filter_tensor(tw_dtype dtype, tw_shape shape)
+static twi_dnnl_tensor filter_tensor(tw_dtype dtype, tw_shape shape, int64_t groups)
 {
-    int64_t w = shape.dims[1], c = shape.dims[2], k = shape.dims[3];
-    return (twi_dnnl_tensor){dtype, 4, {k, c, shape.dims[0], w}, {1, k, w * c * k, c * k}, true};
+    int64_t h = shape.dims[0], w = shape.dims[1], c = shape.dims[2], k = shape.dims[3], each = k / groups;
+    if (groups > 1)
+        return (twi_dnnl_tensor){dtype, 5, {groups, each, c, h, w}, {each, 1, k, w * c * k, c * k}, true};
+    return (twi_dnnl_tensor){dtype, 4, {k, c, h, w}, {1, k, w * c * k, c * k}, true};
 }
 
 static twi_dnnl_tensor bias_tensor(const twi_operand *operand)
@@ -40,18 +42,20 @@ static twi_dnnl_tensor bias_tensor(const twi_operand *operand)
     return (twi_dnnl_tensor){operand->dtype, 1, {operand->elements}, {1}, false};
 }
 
-/* Lays the window and refuses what oneDNN shall not do here. */
-static tw_status lay(twi_prepare *p, const twi_operand *image, tw_shape filter, const twi_operand *output,
+/* Lays the window and the filter, and refuses what oneDNN shall not do here. */
+static tw_status lay(twi_prepare *p, const twi_operand *image, const twi_operand *filter, const twi_operand *output,
                      twi_dnnl_spec *spec)
 {
     twi_convolution c;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0 || !twi_dnnl_has_type(image->dtype))
         return TW_UNIMPLEMENTED;
-    if (image->elements == 0 || output->elements == 0 || tw_shape_elements(filter) == 0)
+    if (image->elements == 0 || output->elements == 0 || filter->elements == 0)
         return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, false, image->shape, filter, output->shape, &c, p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_GROUPED, image->shape, filter->shape, output->shape, &c,
+                                           p->error);
     if (status != TW_OK)
         return status;
+    spec->weights = filter_tensor(filter->dtype, filter->shape, c.groups);
     for (int i = 0; i < 2; i++) {
         spec->strides[i] = c.window.stride[i];
         spec->dilations[i] = c.window.dilation[i];
@@ -76,7 +80,7 @@ static void fold_width(twi_dnnl_spec *s)
 {
     twi_dnnl_tensor *tensors[] = {&s->src, &s->weights, &s->dst};
     int64_t width = s->src.dims[3];
-    if (width != s->weights.dims[3] || s->before[1] || s->after[1] || s->dilations[1] != 1)
+    if (s->weights.rank != 4 || width != s->weights.dims[3] || s->before[1] || s->after[1] || s->dilations[1] != 1)
         return;
     for (int i = 0; i < 2; i++) {
         tensors[i]->dims[1] *= width;
@@ -121,11 +125,10 @@ static tw_status forward_prepare(twi_prepare *p)
 {
     conv_state *s;
     twi_dnnl_spec spec = {.kind = TWI_DNNL_CONVOLUTION};
-    tw_status status = lay(p, &p->inputs[0], p->inputs[1].shape, &p->outputs[0], &spec);
+    tw_status status = lay(p, &p->inputs[0], &p->inputs[1], &p->outputs[0], &spec);
     if (status != TW_OK)
         return status;
     spec.src = image_tensor(&p->inputs[0]);
-    spec.weights = filter_tensor(p->inputs[1].dtype, p->inputs[1].shape);
     if (p->num_inputs > 2)
         spec.bias = bias_tensor(&p->inputs[2]);
     spec.dst = image_tensor(&p->outputs[0]);
@@ -150,18 +153,19 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     conv_state *s;
     const twi_operand *filter = &p->inputs[1], *dy = &p->inputs[2], *dx = &p->outputs[0];
     twi_dnnl_spec spec = {.kind = TWI_DNNL_CONVOLUTION_DATA};
-    tw_status status = lay(p, dx, filter->shape, dy, &spec);
+    tw_status status = lay(p, dx, filter, dy, &spec);
     if (status != TW_OK)
         return status;
 
     spec.src = image_tensor(dx);
-    spec.weights = filter_tensor(filter->dtype, filter->shape);
     spec.dst = image_tensor(dy);
     fold_width(&spec);
     bool as_forward = spec.strides[0] == 1 && spec.strides[1] == 1;
+    const twi_dnnl_tensor w = spec.weights;
+    const int from = w.rank - 4, to = from + 1, cells = from + 2; /* where its channels and sides are */
     int64_t before[2], after[2];
     for (int i = 0; i < 2; i++) {
-        int64_t reach = (spec.weights.dims[2 + i] - 1) * spec.dilations[i];
+        int64_t reach = (w.dims[cells + i] - 1) * spec.dilations[i];
         before[i] = reach - spec.before[i];
         after[i] = reach - spec.after[i];
         as_forward = as_forward && before[i] >= 0 && after[i] >= 0;
@@ -169,9 +173,9 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     if (!as_forward)
         return build(p, &spec, &s);
 
-    twi_dnnl_tensor w = spec.weights, flipped = w;
-    flipped.dims[0] = w.dims[1], flipped.dims[1] = w.dims[0];
-    flipped.strides[0] = w.strides[1], flipped.strides[1] = w.strides[0];
+    twi_dnnl_tensor flipped = w;
+    flipped.dims[from] = w.dims[to], flipped.dims[to] = w.dims[from];
+    flipped.strides[from] = w.strides[to], flipped.strides[to] = w.strides[from];
     twi_dnnl_tensor dx_tensor = spec.src;
     spec.kind = TWI_DNNL_CONVOLUTION;
     spec.src = spec.dst;
@@ -183,7 +187,7 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     if (status != TW_OK)
         return status;
     s->as_forward = true;
-    s->taps = w.dims[2] * w.dims[3];
+    s->taps = w.dims[cells] * w.dims[cells + 1];
     s->tap_bytes = filter->bytes / (size_t)s->taps;
     s->flipped = (p->workspace + 63) / 64 * 64;
     p->workspace = s->flipped + filter->bytes;
@@ -206,8 +210,9 @@ static tw_status input_gradient_run(const twi_run *r)
  * that each thread has of its scratchpad, and gives other sums at each turn. */
 static bool loses_channels(const twi_dnnl_spec *s)
 {
-    return s->weights.dims[2] * s->weights.dims[3] == 1 && (s->strides[0] > 1 || s->strides[1] > 1) &&
-           s->src.dims[1] < VECTOR_CHANNELS;
+    const twi_dnnl_tensor *w = &s->weights;
+    return w->dims[w->rank - 2] * w->dims[w->rank - 1] == 1 && (s->strides[0] > 1 || s->strides[1] > 1) &&
+           w->dims[w->rank - 3] < VECTOR_CHANNELS;
 }
 
 /* Conv2DBackpropFilter (input, filter_sizes, out_backprop); _Conv2DBackpropFilterBias has a second output. */
@@ -215,11 +220,10 @@ static tw_status filter_gradient_prepare(twi_prepare *p)
 {
     conv_state *s;
     twi_dnnl_spec spec = {.kind = TWI_DNNL_CONVOLUTION_WEIGHTS};
-    tw_status status = lay(p, &p->inputs[0], p->outputs[0].shape, &p->inputs[2], &spec);
+    tw_status status = lay(p, &p->inputs[0], &p->outputs[0], &p->inputs[2], &spec);
     if (status != TW_OK)
         return status;
     spec.src = image_tensor(&p->inputs[0]);
-    spec.weights = filter_tensor(p->outputs[0].dtype, p->outputs[0].shape);
     if (p->num_outputs > 1)
         spec.bias = bias_tensor(&p->outputs[1]);
     spec.dst = image_tensor(&p->inputs[2]);

@@ -27,12 +27,12 @@ typedef enum twi_dnnl_kind {
                                      src or weights perhaps one for all */
 } twi_dnnl_kind;
 
-/* dims in the library's order (N,C,H,W for activations; K,C,H,W for filters); strides in elements say where they lie.
- * rank 0: there is none. */
+/* dims in the library's order (N,C,H,W for activations; K,C,H,W for filters, of groups G,K/G,C/G,H,W); strides in
+ * elements say where they lie. rank 0: there is none. */
 typedef struct twi_dnnl_tensor {
     tw_dtype dtype; /* TW_FLOAT32 or TW_BFLOAT16 */
     int rank;
-    int64_t dims[4], strides[4];
+    int64_t dims[5], strides[5];
     bool free;
 } twi_dnnl_tensor;
 

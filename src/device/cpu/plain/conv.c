@@ -49,8 +49,9 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
     twi_convolution *convolution = twi_alloc(sizeof *convolution);
     if (!convolution)
         return twi_fail_memory(p->error, "preparing a convolution");
-    tw_status status = twi_convolution_lay(p->attrs, strncmp(p->op, "Depthwise", 9) == 0, image->shape, filter->shape,
-                                           output->shape, convolution, p->error);
+    const twi_filters filters = strncmp(p->op, "Depthwise", 9) == 0 ? TWI_DEPTHWISE : TWI_GROUPED;
+    tw_status status = twi_convolution_lay(p->attrs, filters, image->shape, filter->shape, output->shape, convolution,
+                                           p->error);
     if (status != TW_OK) {
         twi_free(convolution);
         return status;

@@ -1,9 +1,10 @@
-/* conv.inl - convolutions, plainly. Shapes: x [N,H,W,C], filter [kh,kw,C,K], y [N,h,w,K]; see typed.h, window.h. */
+/* conv.inl - convolutions, plainly. Shapes: x [N,H,W,C], filter [kh,kw,C/G,K], y [N,h,w,K]; see typed.h, window.h. */
 
-/* y[k] += sum over c of x[c] * filter[c,k] */
-static inline void NAME(multiply_cell)(const REAL *x, const REAL *filter, REAL *y, int64_t c_count, int64_t k_count)
+/* y[k] += sum over c of x[c] * filter[c,k], whose rows are `row` apart */
+static inline void NAME(multiply_cell)(const REAL *x, const REAL *filter, int64_t row, REAL *y, int64_t c_count,
+                                       int64_t k_count)
 {
-    for (int64_t c = 0; c < c_count; c++, filter += k_count) {
+    for (int64_t c = 0; c < c_count; c++, filter += row) {
         REAL value = x[c];
         TWI_VECTOR_LOOP
         for (int64_t k = 0; k < k_count; k++)
@@ -18,6 +19,7 @@ static tw_status NAME(conv2d)(const twi_run *r)
     const REAL *x = r->inputs[0], *filter = r->inputs[1];
     REAL *y = r->outputs[0];
     int64_t channels = g->in_channels, filters = g->out_channels;
+    int64_t seen = channels / g->groups, made = filters / g->groups; /* channels and filters of a group */
     TWI_PARALLEL_LOOP(r)
     for (int64_t row = 0; row < g->batch * w->output[0]; row++) {
         const REAL *image = x + row / w->output[0] * w->image[0] * w->image[1] * channels;
@@ -27,16 +29,19 @@ static tw_status NAME(conv2d)(const twi_run *r)
             for (int64_t i = 0; i < w->size[0]; i++)
                 for (int64_t j = 0; j < w->size[1]; j++) {
                     int64_t h = input_cell(w, 0, row % w->output[0], i), v = input_cell(w, 1, column, j);
-                    if (h >= 0 && v >= 0)
-                        NAME(multiply_cell)(image + (h * w->image[1] + v) * channels,
-                                            filter + (i * w->size[1] + j) * channels * filters, to, channels, filters);
+                    if (h < 0 || v < 0)
+                        continue;
+                    const REAL *from = image + (h * w->image[1] + v) * channels;
+                    const REAL *weights = filter + (i * w->size[1] + j) * seen * filters;
+                    for (int64_t n = 0; n < g->groups; n++)
+                        NAME(multiply_cell)(from + n * seen, weights + n * made, filters, to + n * made, seen, made);
                 }
         }
     }
     return TW_OK;
 }
 
-/* dx = dy through the filter; the filter is transposed to [kh,kw,K,C] first, so that the inner loop runs along C. */
+/* dx = dy through the filter; the filter is transposed to [kh,kw,K,C/G] first, so that the inner loop runs along C. */
 static tw_status NAME(conv2d_backprop_input)(const twi_run *r)
 {
     const twi_convolution *g = r->state;
@@ -44,11 +49,12 @@ static tw_status NAME(conv2d_backprop_input)(const twi_run *r)
     const REAL *filter = r->inputs[1], *dy = r->inputs[2];
     REAL *dx = r->outputs[0], *transposed = r->workspace;
     int64_t channels = g->in_channels, filters = g->out_channels;
+    int64_t seen = channels / g->groups, made = filters / g->groups;
     TWI_PARALLEL_LOOP(r)
     for (int64_t cell = 0; cell < w->size[0] * w->size[1]; cell++)
-        for (int64_t c = 0; c < channels; c++)
+        for (int64_t c = 0; c < seen; c++)
             for (int64_t k = 0; k < filters; k++)
-                transposed[(cell * filters + k) * channels + c] = filter[(cell * channels + c) * filters + k];
+                transposed[(cell * filters + k) * seen + c] = filter[(cell * seen + c) * filters + k];
     TWI_PARALLEL_LOOP(r)
     for (int64_t row = 0; row < g->batch * w->image[0]; row++) {
         const REAL *image = dy + row / w->image[0] * w->output[0] * w->output[1] * filters;
@@ -58,17 +64,20 @@ static tw_status NAME(conv2d_backprop_input)(const twi_run *r)
             for (int64_t i = 0; i < w->size[0]; i++)
                 for (int64_t j = 0; j < w->size[1]; j++) {
                     int64_t h = output_cell(w, 0, row % w->image[0], i), v = output_cell(w, 1, column, j);
-                    if (h >= 0 && v >= 0)
-                        NAME(multiply_cell)(image + (h * w->output[1] + v) * filters,
-                                            transposed + (i * w->size[1] + j) * channels * filters, to, filters,
-                                            channels);
+                    if (h < 0 || v < 0)
+                        continue;
+                    const REAL *from = image + (h * w->output[1] + v) * filters;
+                    const REAL *weights = transposed + (i * w->size[1] + j) * filters * seen;
+                    for (int64_t n = 0; n < g->groups; n++)
+                        NAME(multiply_cell)(from + n * made, weights + n * made * seen, seen, to + n * seen, made,
+                                            seen);
                 }
         }
     }
     return TW_OK;
 }
 
-/* dfilter[i,j,c,k] = sum over the output cells of x under (i,j) times dy; one job an [i,j,c]. */
+/* dfilter[i,j,c,k] = sum over the output cells of x under (i,j) times dy; one job an [i,j,c] of all groups. */
 static tw_status NAME(conv2d_backprop_filter)(const twi_run *r)
 {
     const twi_convolution *g = r->state;
@@ -76,9 +85,10 @@ static tw_status NAME(conv2d_backprop_filter)(const twi_run *r)
     const REAL *x = r->inputs[0], *dy = r->inputs[2];
     REAL *dfilter = r->outputs[0];
     int64_t channels = g->in_channels, filters = g->out_channels;
+    int64_t seen = channels / g->groups, made = filters / g->groups;
     TWI_PARALLEL_LOOP(r)
-    for (int64_t job = 0; job < w->size[0] * w->size[1] * channels; job++) {
-        int64_t c = job % channels, j = job / channels % w->size[1], i = job / channels / w->size[1];
+    for (int64_t job = 0; job < w->size[0] * w->size[1] * seen; job++) {
+        int64_t c = job % seen, j = job / seen % w->size[1], i = job / seen / w->size[1];
         REAL *to = dfilter + job * filters;
         memset(to, 0, sizeof *to * (size_t)filters);
         for (int64_t row = 0; row < g->batch * w->output[0]; row++) {
@@ -88,9 +98,9 @@ static tw_status NAME(conv2d_backprop_filter)(const twi_run *r)
             const REAL *line = x + (row / w->output[0] * w->image[0] + h) * w->image[1] * channels + c;
             for (int64_t column = 0; column < w->output[1]; column++) {
                 int64_t v = input_cell(w, 1, column, j);
-                if (v >= 0)
-                    NAME(multiply_cell)(line + v * channels, dy + (row * w->output[1] + column) * filters, to, 1,
-                                        filters);
+                const REAL *from = dy + (row * w->output[1] + column) * filters;
+                for (int64_t n = 0; n < g->groups && v >= 0; n++)
+                    NAME(multiply_cell)(line + v * channels + n * seen, from + n * made, 0, to + n * made, 1, made);
             }
         }
     }
@@ -175,7 +185,7 @@ static tw_status NAME(depthwise_backprop_filter)(const twi_run *r)
                 if (h >= 0 && v >= 0)
                     NAME(multiply_cell)(
                         x + ((row / w->output[0] * w->image[0] + h) * w->image[1] + v) * channels + c,
-                        dy + (row * w->output[1] + column) * filters + c * multiplier, to, 1, multiplier);
+                        dy + (row * w->output[1] + column) * filters + c * multiplier, 0, to, 1, multiplier);
             }
     }
     return TW_OK;

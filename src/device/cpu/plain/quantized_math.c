@@ -81,8 +81,8 @@ typedef struct convolution {
 static tw_status prepare_convolution(twi_prepare *p)
 {
     convolution c;
-    tw_status status = twi_convolution_lay(p->attrs, false, p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape,
-                                           &c.laid, p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_DENSE, p->inputs[0].shape, p->inputs[1].shape,
+                                           p->outputs[0].shape, &c.laid, p->error);
     if (status != TW_OK)
         return status;
     const twi_window *w = &c.laid.window;

@@ -342,7 +342,7 @@ static tw_status filter_prepare(twi_prepare *p)
     if (x->dtype != TW_BFLOAT16 || (out != TW_BFLOAT16 && out != TW_FLOAT32) || x->elements == 0 || dy->elements == 0 ||
         strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0 || !has_tiles())
         return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, false, x->shape, p->outputs[0].shape, dy->shape, &c, p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_DENSE, x->shape, p->outputs[0].shape, dy->shape, &c, p->error);
     if (status != TW_OK)
         return status;
     const twi_window *w = &c.window;

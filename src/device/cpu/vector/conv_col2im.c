@@ -114,7 +114,7 @@ static tw_status prepare(twi_prepare *p)
     if (!__builtin_cpu_supports("avx512f") || dx->elements == 0 || dy->elements == 0 || filter->elements == 0 ||
         strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, false, dx->shape, filter->shape, dy->shape, &g.c, p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_DENSE, dx->shape, filter->shape, dy->shape, &g.c, p->error);
     if (status != TW_OK)
         return status;
     const twi_window *w = &g.c.window;

@@ -270,7 +270,7 @@ static tw_status lay(const twi_prepare *p, const twi_operand *image, tw_shape fi
     if (!is_for_us || image->dtype != TW_FLOAT32 || output->dtype != TW_FLOAT32 || image->elements == 0 ||
         output->elements == 0 || strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, false, image->shape, filter, output->shape, &c, p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_DENSE, image->shape, filter, output->shape, &c, p->error);
     if (status != TW_OK)
         return status;
     const twi_window *w = &c.window;

@@ -172,7 +172,7 @@ static tw_status prepare(twi_prepare *p)
     if (!__builtin_cpu_supports("avx512f") || out->dtype != TW_FLOAT32 || x->elements == 0 || dy->elements == 0 ||
         out->elements == 0 || strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, false, x->shape, out->shape, dy->shape, &f.c, p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_DENSE, x->shape, out->shape, dy->shape, &f.c, p->error);
     if (status != TW_OK)
         return status;
     f.taps = f.c.window.size[0] * f.c.window.size[1];

@@ -117,7 +117,7 @@ static tw_status lay(twi_prepare *p, gemm *g)
     if (!__builtin_cpu_supports("avx512f") || !filter->value || image->elements == 0 || p->outputs[0].elements == 0 ||
         filter->elements == 0 || strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, false, image->shape, filter->shape, p->outputs[0].shape, &g->c,
+    tw_status status = twi_convolution_lay(p->attrs, TWI_DENSE, image->shape, filter->shape, p->outputs[0].shape, &g->c,
                                            p->error);
     if (status != TW_OK)
         return status;

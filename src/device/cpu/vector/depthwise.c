@@ -10,7 +10,7 @@ static tw_status depthwise_prepare(twi_prepare *p)
     twi_convolution c;
     const twi_operand *image = &p->inputs[0], *filter = &p->inputs[1];
     tw_status status =
-        twi_convolution_lay(p->attrs, true, image->shape, filter->shape, p->outputs[0].shape, &c, p->error);
+        twi_convolution_lay(p->attrs, TWI_DEPTHWISE, image->shape, filter->shape, p->outputs[0].shape, &c, p->error);
     if (status != TW_OK)
         return status;
     if (c.window.channel_axis != 3 || c.in_channels != c.out_channels || image->elements == 0 ||
