@@ -409,9 +409,10 @@ def suppress(draw, op):
 @generator("Conv2D", "DepthwiseConv2dNative")
 def conv(draw, op):
     dtype = draw.pick((f32, f64))
-    channels = draw.int(1, 4)
-    x = draw.values(dtype, (draw.int(0 if draw.flag(0.05) else 1, 3), draw.int(1, 9), draw.int(1, 9), channels))
-    w = draw.values(dtype, (draw.int(1, 4), draw.int(1, 4), channels, draw.int(1, 4)))
+    channels, groups = draw.int(1, 4), draw.int(2, 3) if op == "Conv2D" and draw.flag(0.3) else 1
+    x = draw.values(dtype, (draw.int(0 if draw.flag(0.05) else 1, 3), draw.int(1, 9), draw.int(1, 9),
+                            channels * groups))
+    w = draw.values(dtype, (draw.int(1, 4), draw.int(1, 4), channels, draw.int(1, 4) * groups + draw.flag(0.02)))
     stride = draw.int(1, 3)
     strides = [1, stride, stride if op[0] == "D" else draw.int(1, 3), 1]
     attrs = {"strides": strides, "padding": draw.pick(("SAME", "VALID"))}
@@ -420,7 +421,7 @@ def conv(draw, op):
     if op == "Conv2D" and draw.flag(0.2):
         attrs.update(padding="EXPLICIT", explicit_paddings=[0, 0] + [draw.int(0, 2) for _ in range(4)] + [0, 0])
     return Case(op, {"input": x, "filter": w}, attrs, tolerance=1e-4 if dtype == f32 else None,
-                gradients=max(attrs.get("dilations", [1])) == 1)
+                gradients=groups == 1 and max(attrs.get("dilations", [1])) == 1)  # TensorFlow's CPU has no others
 
 
 @generator("MaxPool", "AvgPool")
