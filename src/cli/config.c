@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <ini.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct reading {
@@ -25,12 +26,16 @@ static int take(void *user, const char *section, const char *name, const char *v
 bool config_read(const char *command, const char *path, const char *section, presets *presets)
 {
     reading r = {.path = path, .section = section ? section : "", .presets = presets};
-    errno = 0;
-    int line = ini_parse(path, take, &r);
+    FILE *file = fopen(path, "re");
+    int line = file ? ini_parse_file(file, take, &r) : -1, reason = errno;
+    if (file && ferror(file)) /* a directory opens, and reads as nothing */
+        line = -1;
+    if (file)
+        fclose(file);
     if (r.failed || line == -2)
         return complain(command, "out of memory while reading '%s'", path);
     if (line == -1)
-        return complain(command, "cannot read '%s': %s", path, strerror(errno));
+        return complain(command, "cannot read '%s': %s", path, strerror(reason));
     if (line > 0)
         return complain(command, "'%s', line %d: expected 'name = value', '[section]' or a comment after ';' or '#'",
                         path, line);
