@@ -284,6 +284,93 @@ static void data_sets_that_lie_in_each_other_without_end_are_refused(void **stat
     assert_refused(40, true);
 }
 
+/* ---- counted, and kept in a file --------------------------------------------------------------------------------- */
+
+/* How many elements a data set of `op` over the numbers 0 to 2 gives before it ends, or fails. */
+static int count_elements(const char *op, tw_tensor *argument, tw_error *error)
+{
+    tw_session *s;
+    tw_graph *g = tw_graph_create();
+    tw_dtype types[] = {TW_INT64};
+    tw_shape shapes[] = {TW_SCALAR};
+    tw_attr attrs[] = {tw_attr_types("output_types", types, 1), tw_attr_shapes("output_shapes", shapes, 1),
+                       tw_attr_string("shared_name", ""), tw_attr_string("container", "")};
+    tw_tensor *numbers[] = {tw_tensor_int64(0), tw_tensor_int64(3), tw_tensor_int64(1)};
+    tw_output range[] = {tw_constant(g, numbers[0]), tw_constant(g, numbers[1]), tw_constant(g, numbers[2])};
+    tw_output set[] = {tw_node_output(tw_add_node(g, "RangeDataset", NULL, range, 3, attrs, 2), 0),
+                       tw_constant(g, argument)};
+    tw_output from[] = {tw_node_output(tw_add_node(g, op, NULL, set, 2, attrs, 2), 0),
+                        tw_node_output(tw_add_node(g, "IteratorV2", NULL, NULL, 0, attrs, 4), 0)};
+    tw_add_node(g, "MakeIterator", "start", from, 2, NULL, 0);
+    tw_add_node(g, "IteratorGetNext", "next", &from[1], 1, attrs, 2);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_int_equal(tw_session_create(g, NULL, &s, error), TW_OK);
+    tw_tensor *element = NULL;
+    int count = 0;
+    tw_status status = run(g, s, "start", -1, NULL, error);
+    while (status == TW_OK && (status = run(g, s, "next", 0, &element, error)) == TW_OK)
+        assert_true(tw_tensor_value(element, 0) == count++);
+    tw_tensor_release(element);
+    for (int k = 0; k < 3; k++)
+        tw_tensor_release(numbers[k]);
+    tw_tensor_release(argument);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    return count;
+}
+
+static void a_data_set_has_as_many_elements_as_is_said(void **state)
+{
+    static const struct {
+        int64_t said;
+        int given;
+        const char *says; /* NULL: it ends */
+    } cases[] = {{3, 3, NULL},
+                 {-2, 3, NULL}, /* nobody knows how many */
+                 {4, 3, "expected to contain 4 elements but contained only 3"},
+                 {2, 2, "expected to contain 2 elements but contained at least 3"},
+                 {0, 0, "expected to contain 0 elements but contained at least 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tw_error error = {0};
+        int count = count_elements("AssertCardinalityDataset", tw_tensor_int64(cases[i].said), &error);
+        assert_int_equal(count, cases[i].given);
+        assert_int_equal(error.status, cases[i].says ? TW_FAILED_PRECONDITION : TW_OUT_OF_RANGE);
+        if (cases[i].says)
+            assert_message(error.message, cases[i].says);
+    }
+}
+
+static tw_tensor *text_of(const char *text)
+{
+    tw_tensor *made = tw_tensor_create(TW_STRING, TW_SCALAR);
+    assert_int_equal(tw_tensor_set_string(made, 0, text, strlen(text)), TW_OK);
+    return made;
+}
+
+static void elements_are_kept_in_a_file_for_the_next_program(void **state)
+{
+    char directory[] = "/tmp/tower-cache-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/kept", directory);
+    for (int i = 0; i < 2; i++) { /* made, then read */
+        tw_error error = {0};
+        assert_int_equal(count_elements("CacheDataset", text_of(path), &error), 3);
+        assert_int_equal(error.status, TW_OUT_OF_RANGE);
+    }
+    tw_error error = {0};
+    char command[128];
+    snprintf(command, sizeof command, "printf x >%s.index", path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(count_elements("CacheDataset", text_of(path), &error), 0);
+    assert_message(error.message, "the cache '");
+    snprintf(path, sizeof path, "%s/nowhere/kept", directory);
+    assert_int_equal(count_elements("CacheDataset", text_of(path), &error), 3);
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +380,8 @@ int main(void)
         cmocka_unit_test(an_error_of_a_function_names_its_node_and_the_next_element_comes),
         cmocka_unit_test(a_session_without_memory_fails_and_leaves_nothing),
         cmocka_unit_test(data_sets_that_lie_in_each_other_without_end_are_refused),
+        cmocka_unit_test(a_data_set_has_as_many_elements_as_is_said),
+        cmocka_unit_test(elements_are_kept_in_a_file_for_the_next_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,95 @@ static void the_change_of_layout_can_be_left_out(void **state)
     close_run(&r);
 }
 
+enum { LOOKS = 15 };
+
+/* What programs do to images: along axes that are named in one way or another, with operands of fewer dimensions.
+ * `axes` is known late. */
+static void look_at(tw_graph *g, tw_output y, tw_output axes, tw_output looks[LOOKS])
+{
+    static const int64_t wide[] = {-1, 1};
+    tw_tensor *long_axes = tw_tensor_from(TW_INT64, TW_SHAPE(2), wide);
+    tw_output late[] = {y, axes}, known[] = {y, tw_constant(g, long_axes)};
+    tw_output all[] = {
+        tw_reduce_sum(g, y, TW_LIST(int, -1, -2), false),
+        tw_reduce_max(g, y, TW_LIST(int, -2), true),
+        tw_reduce_sum(g, y, TW_LIST(int, -3), false),
+        tw_node_output(tw_add_node(g, "Sum", "late", late, 2, NULL, 0), 0),
+        tw_node_output(tw_add_node(g, "ReverseV2", "late_reverse", late, 2, NULL, 0), 0),
+        tw_node_output(tw_add_node(g, "ReverseV2", "wide_reverse", known, 2, NULL, 0), 0),
+        tw_reverse(g, y, TW_LIST(int, 2)),
+        tw_pad(g, y, TW_SHAPE(0, 1, 0, 2), TW_SHAPE(0, 0, 1, 0)),
+        tw_mirror_pad(g, y, TW_SHAPE(0, 1, 0, 2), TW_SHAPE(0, 0, 1, 0), false),
+        tw_tile(g, y, TW_SHAPE(1, 2, 1, 3)),
+        tw_slice(g, y, TW_SHAPE(0, 1, 0, 1), TW_SHAPE(1, 1, 2, 2)),
+        tw_add(g, y, tw_constant_floats(g, TW_SHAPE(3), TW_ARRAY(float, 1, 2, 3))),
+        tw_add(g, y, tw_constant_floats(g, TW_SHAPE(2, 1, 3), TW_ARRAY(float, 1, 2, 3, 4, 5, 6))),
+        tw_add(g, y, tw_constant_floats(g, TW_SHAPE(1, 2, 1, 1), TW_ARRAY(float, 1, 2))),
+        tw_transpose(g, y, TW_SHAPE(0, 1, 3, 2)),
+    };
+    _Static_assert(sizeof all == sizeof *looks * LOOKS, "as many as are wanted");
+    memcpy(looks, all, sizeof all);
+    tw_tensor_release(long_axes);
+}
+
+/* What is done behind a convolution of channels first gives what it does to the same numbers where none is. */
+static void what_is_done_to_images_gives_the_same_in_either_layout(void **state)
+{
+    static const int32_t numbers[] = {3, 1};
+    (void)state;
+    tw_error error = {0};
+    run laid = open_run(0, NULL), plain = open_run(0, NULL);
+    tw_output x = tw_placeholder(laid.g, TW_FLOAT32, TW_SHAPE(1, 2, 2, 3));
+    tw_output axes[] = {tw_placeholder(laid.g, TW_INT32, TW_SHAPE(2)), tw_placeholder(plain.g, TW_INT32, TW_SHAPE(2))};
+    tw_output y = convolve(&laid, "conv", x, "NCHW"), looks[LOOKS + 1];
+    tw_output same = tw_placeholder(plain.g, TW_FLOAT32, TW_SHAPE(1, 2, 2, 3)), plain_looks[LOOKS];
+    look_at(laid.g, y, axes[0], looks);
+    looks[LOOKS] = y;
+    look_at(plain.g, same, axes[1], plain_looks);
+    tw_tensor *in = tw_tensor_create(TW_FLOAT32, TW_SHAPE(1, 2, 2, 3)), *results[LOOKS + 1] = {NULL};
+    tw_tensor *given = tw_tensor_from(TW_INT32, TW_SHAPE(2), numbers), *expected[LOOKS] = {NULL};
+    for (int i = 0; i < 12; i++)
+        ((float *)tw_tensor_data(in))[i] = (float)(i * i % 7);
+    tw_feed feeds[] = {{x, in}, {axes[0], given}};
+    assert_ok(tw_session_run(laid.session, feeds, 2, looks, LOOKS + 1, results, &error));
+    tw_feed plain_feeds[] = {{same, results[LOOKS]}, {axes[1], given}};
+    assert_ok(tw_session_run(plain.session, plain_feeds, 2, plain_looks, LOOKS, expected, &error));
+    for (int i = 0; i < LOOKS; i++) {
+        assert_true(tw_shape_equal(tw_tensor_shape(results[i]), tw_tensor_shape(expected[i])));
+        assert_floats_near(tw_tensor_data(results[i]), tw_tensor_data(expected[i]),
+                           (size_t)tw_tensor_elements(expected[i]), 0);
+        tw_tensor_release(results[i]);
+        tw_tensor_release(expected[i]);
+    }
+    tw_tensor_release(results[LOOKS]);
+    tw_tensor_release(given);
+    tw_tensor_release(in);
+    close_run(&laid);
+    close_run(&plain);
+}
+
+/* A program that has images in NHWC and turns them itself, for the convolution, and back. */
+static void a_programs_own_changes_of_layout_are_taken_up(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    run r = open_run(0, NULL);
+    tw_output x = tw_placeholder(r.g, TW_FLOAT32, TW_SHAPE(1, 2, 3, 2)); /* NHWC */
+    tw_output turned = convolve(&r, "turned", tw_transpose(r.g, x, TW_SHAPE(0, 3, 1, 2)), "NCHW");
+    tw_output fetches[] = {tw_transpose(r.g, tw_relu(r.g, turned), TW_SHAPE(0, 2, 3, 1)),
+                           tw_relu(r.g, convolve(&r, "plain", x, "NHWC"))};
+    tw_tensor *in = tw_tensor_create(TW_FLOAT32, TW_SHAPE(1, 2, 3, 2)), *results[2] = {NULL};
+    for (int i = 0; i < 12; i++)
+        ((float *)tw_tensor_data(in))[i] = (float)(i - 4);
+    assert_ok(tw_session_run(r.session, &(tw_feed){x, in}, 1, fetches, 2, results, &error));
+    assert_floats_near(tw_tensor_data(results[0]), tw_tensor_data(results[1]), 12, 0);
+    assert_int_equal(count_steps(&r, "Transpose"), 0);
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+    tw_tensor_release(in);
+    close_run(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +233,8 @@ int main(void)
         cmocka_unit_test(who_stays_behind_gets_the_old_layout),
         cmocka_unit_test(images_that_are_wanted_so_are_left_alone),
         cmocka_unit_test(the_change_of_layout_can_be_left_out),
+        cmocka_unit_test(what_is_done_to_images_gives_the_same_in_either_layout),
+        cmocka_unit_test(a_programs_own_changes_of_layout_are_taken_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

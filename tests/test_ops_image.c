@@ -129,6 +129,72 @@ static void an_image_summary_holds_a_png(void **state)
     tw_tensor_release(bad);
 }
 
+/* Small whole numbers, which every type has. */
+static tw_tensor *images_of(tw_dtype dtype)
+{
+    tw_error error = {0};
+    twt_op cast = {.op = "Cast", .num_inputs = 1, .inputs = {tw_tensor_create(TW_FLOAT32, TW_SHAPE(1, 4, 3, 2))},
+                   .attrs = {tw_attr_type("DstT", dtype)}, .num_attrs = 1};
+    for (int i = 0; i < 24; i++)
+        ((float *)tw_tensor_data(cast.inputs[0]))[i] = (float)(i * 5 % 16);
+    assert_ok(twt_op_run(&cast, &error));
+    tw_tensor *made = tw_tensor_retain(cast.outputs[0]);
+    twt_op_release(&cast);
+    return made;
+}
+
+static twt_op resized(const char *name, tw_dtype dtype)
+{
+    static const int32_t size[] = {8, 6};
+    static const float box[] = {0.25f, 0, 1, 0.75f};
+    static const int32_t first[] = {0};
+    twt_op op = {.op = name, .num_inputs = 2,
+                 .inputs = {images_of(dtype), tw_tensor_from(TW_INT32, TW_SHAPE(2), size)}};
+    if (strcmp(name, "CropAndResize") == 0) {
+        op.inputs[3] = op.inputs[1];
+        op.inputs[1] = tw_tensor_from(TW_FLOAT32, TW_SHAPE(1, 4), box);
+        op.inputs[2] = tw_tensor_from(TW_INT32, TW_SHAPE(1), first);
+        op.num_inputs = 4;
+    }
+    return op;
+}
+
+static void images_of_every_type_are_resized_as_floats_are(void **state)
+{
+    static const struct {
+        const char *op;
+        tw_dtype types[10]; /* besides float, which ends them */
+    } cases[] = {
+        {"ResizeNearestNeighbor", {TW_INT8, TW_UINT8, TW_INT16, TW_UINT16, TW_INT32, TW_INT64, TW_FLOAT16, TW_BFLOAT16,
+                                   TW_FLOAT64, TW_FLOAT32}},
+        {"ResizeBilinear", {TW_INT8, TW_UINT8, TW_INT16, TW_UINT16, TW_INT32, TW_INT64, TW_FLOAT16, TW_BFLOAT16,
+                            TW_FLOAT64, TW_FLOAT32}},
+        {"ResizeBicubic", {TW_INT8, TW_UINT8, TW_INT16, TW_UINT16, TW_INT32, TW_INT64, TW_FLOAT16, TW_BFLOAT16,
+                           TW_FLOAT64, TW_FLOAT32}},
+        {"ResizeArea", {TW_INT8, TW_UINT8, TW_INT16, TW_UINT16, TW_INT32, TW_INT64, TW_FLOAT16, TW_BFLOAT16,
+                        TW_FLOAT64, TW_FLOAT32}},
+        {"ResizeNearestNeighborGrad", {TW_INT8, TW_UINT8, TW_INT32, TW_FLOAT16, TW_BFLOAT16, TW_FLOAT64, TW_FLOAT32}},
+        {"CropAndResize", {TW_INT8, TW_UINT8, TW_INT16, TW_UINT16, TW_INT32, TW_INT64, TW_FLOAT16, TW_FLOAT64,
+                           TW_FLOAT32}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tw_error error = {0};
+        twt_op floats = resized(cases[i].op, TW_FLOAT32);
+        assert_ok(twt_op_run(&floats, &error));
+        for (const tw_dtype *dtype = cases[i].types; *dtype != TW_FLOAT32; dtype++) {
+            twt_op op = resized(cases[i].op, *dtype);
+            assert_ok(twt_op_run(&op, &error));
+            for (int64_t k = 0; k < tw_tensor_elements(op.outputs[0]); k++)
+                if (fabs(tw_tensor_value(op.outputs[0], k) - tw_tensor_value(floats.outputs[0], k)) > 1e-6)
+                    fail_msg("%s of %s: element %d is %g, not %g", cases[i].op, tw_dtype_name(*dtype), (int)k,
+                             tw_tensor_value(op.outputs[0], k), tw_tensor_value(floats.outputs[0], k));
+            twt_op_release(&op);
+        }
+        twt_op_release(&floats);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +203,7 @@ int main(void)
         cmocka_unit_test(pictures_are_what_they_were_before_they_were_encoded),
         cmocka_unit_test(bytes_that_are_no_picture_are_refused),
         cmocka_unit_test(an_image_summary_holds_a_png),
+        cmocka_unit_test(images_of_every_type_are_resized_as_floats_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

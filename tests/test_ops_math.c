@@ -1,6 +1,8 @@
 /* test_ops_math.c - element-wise ops, reductions and matrix products: TensorFlow's results, and refusals. */
 #include "op_testing.h"
 
+#include <complex.h>
+
 static void math_ops_give_the_results_of_tensorflow(void **state)
 {
     (void)state;
@@ -73,6 +75,111 @@ static void what_no_memory_holds_is_refused_when_it_is_built(void **state)
     assert_int_equal(tw_shape_elements(TW_SHAPE(INT64_C(1) << 40, 0)), 0);
 }
 
+enum { SIDE = 21, COLUMNS = 3 }; /* of matrices that are taken apart by halves, the last of them odd */
+
+typedef double complex square[SIDE][SIDE];
+
+static tw_tensor *matrix(tw_dtype dtype, int64_t columns, const double complex *numbers)
+{
+    tw_tensor *made = tw_tensor_create(dtype, TW_SHAPE(SIDE, columns));
+    for (int64_t i = 0; i < SIDE * columns; i++)
+        if (dtype == TW_FLOAT32)
+            ((float *)tw_tensor_data(made))[i] = (float)creal(numbers[i]);
+        else if (dtype == TW_FLOAT64)
+            ((double *)tw_tensor_data(made))[i] = creal(numbers[i]);
+        else if (dtype == TW_COMPLEX64)
+            ((float complex *)tw_tensor_data(made))[i] = (float complex)numbers[i];
+        else
+            ((double complex *)tw_tensor_data(made))[i] = numbers[i];
+    return made;
+}
+
+static void assert_matrix(const tw_tensor *got, const double complex *expected, double tolerance)
+{
+    for (int64_t i = 0; i < tw_tensor_elements(got); i++) {
+        double complex number = CMPLX(tw_tensor_value(got, i), tw_tensor_imaginary(got, i));
+        if (!(cabs(number - expected[i]) <= tolerance))
+            fail_msg("element %d of %s is off by %g", (int)i, tw_dtype_name(tw_tensor_dtype(got)),
+                     cabs(number - expected[i]));
+    }
+}
+
+/* Rows must change places in it: what is large stands beside the diagonal. */
+static void fill(bool is_complex, square a)
+{
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++)
+            a[i][j] = sin(7 * i + 3 * j) + (j == (i + 5) % SIDE ? 9 : 0) + (is_complex ? I * cos(5 * i - 2 * j) : 0);
+}
+
+static twt_op solve_op(tw_dtype dtype, square a, double complex b[SIDE][COLUMNS])
+{
+    return (twt_op){.op = "MatrixSolve", .num_inputs = 2,
+                    .inputs = {matrix(dtype, SIDE, a[0]), matrix(dtype, COLUMNS, b[0])}};
+}
+
+static void matrices_that_are_taken_apart_are_solved(void **state)
+{
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_COMPLEX64, TW_COMPLEX128};
+    (void)state;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        double tolerance = types[t] == TW_FLOAT64 || types[t] == TW_COMPLEX128 ? 1e-11 : 1e-4;
+        tw_error error = {0};
+        square a;
+        double complex x[SIDE][COLUMNS], b[SIDE][COLUMNS] = {{0}};
+        fill(tw_dtype_is_complex(types[t]), a);
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < COLUMNS; j++)
+                x[i][j] = i - 4 * j;
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < COLUMNS; j++)
+                for (int k = 0; k < SIDE; k++)
+                    b[i][j] += a[i][k] * x[k][j];
+        twt_op op = solve_op(types[t], a, b);
+        assert_ok(twt_op_run(&op, &error));
+        assert_matrix(op.outputs[0], x[0], 10 * tolerance);
+        twt_op_release(&op);
+        for (int row = 3; row < SIDE; row += 15) { /* a column of nothing, among the first and among the last */
+            for (int i = 0; i < SIDE; i++)
+                a[i][row] = 0;
+            op = solve_op(types[t], a, b);
+            assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, "not invertible");
+            twt_op_release(&op);
+            fill(tw_dtype_is_complex(types[t]), a);
+        }
+    }
+}
+
+static void large_positive_matrices_have_a_root(void **state)
+{
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_COMPLEX64, TW_COMPLEX128};
+    (void)state;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        double tolerance = types[t] == TW_FLOAT64 || types[t] == TW_COMPLEX128 ? 1e-11 : 1e-4;
+        tw_error error = {0};
+        square root, product;
+        fill(tw_dtype_is_complex(types[t]), root);
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++)
+                root[i][j] = j > i ? 0 : j == i ? 5 + i : root[i][j];
+        memset(product, 0, sizeof product);
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++)
+                for (int k = 0; k < SIDE; k++)
+                    product[i][j] += root[i][k] * conj(root[j][k]);
+        twt_op op = {.op = "Cholesky", .num_inputs = 1, .inputs = {matrix(types[t], SIDE, product[0])}};
+        assert_ok(twt_op_run(&op, &error));
+        assert_matrix(op.outputs[0], root[0], 10 * tolerance);
+        twt_op_release(&op);
+        for (int row = 18; row > 0; row -= 15) { /* not positive among the last, then among the first */
+            product[row][row] = -1;
+            op = (twt_op){.op = "Cholesky", .num_inputs = 1, .inputs = {matrix(types[t], SIDE, product[0])}};
+            assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, "Cholesky decomposition was not successful");
+            twt_op_release(&op);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +187,8 @@ int main(void)
         cmocka_unit_test(an_empty_tensor_is_done_with_at_once),
         cmocka_unit_test(what_is_no_number_is_not_converted),
         cmocka_unit_test(what_no_memory_holds_is_refused_when_it_is_built),
+        cmocka_unit_test(matrices_that_are_taken_apart_are_solved),
+        cmocka_unit_test(large_positive_matrices_have_a_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,16 +119,18 @@ static tw_status next_asserted(twi_iteration *it, twi_pull *pull, tw_tensor **el
     counted *s = it->state;
     int64_t expected = twi_recipe_int(it->recipe, 1);
     tw_status status = twi_iteration_next(s->input, pull, element);
-    s->count += status == TW_OK && !pull->end;
-    if (status == TW_OK && pull->end && expected >= 0 && s->count != expected)
+    if (status != TW_OK || expected < 0)
+        return status;
+    s->count += !pull->end;
+    if (pull->end && s->count != expected)
         return twi_fail(pull->error, TW_FAILED_PRECONDITION,
                         "Input dataset was expected to contain %lld elements but contained only %lld.",
                         (long long)expected, (long long)s->count);
-    if (status == TW_OK && !pull->end && expected >= 0 && s->count > expected)
+    if (s->count > expected)
         return twi_fail(pull->error, TW_FAILED_PRECONDITION,
                         "Input dataset was expected to contain %lld elements but contained at least %lld.",
                         (long long)expected, (long long)s->count);
-    return status;
+    return TW_OK;
 }
 
 /* ---- several ----------------------------------------------------------------------------------------------------- */
