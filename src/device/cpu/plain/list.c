@@ -34,16 +34,13 @@ static void give(const twi_run *r, twi_tensor_list *list)
     *to = list;
 }
 
-/* Output 0 becomes the list of input 0, to be changed. */
-static tw_status give_copy(const twi_run *r, twi_tensor_list **list)
+/* Output 0 becomes the list of input 0, to be changed; NULL: there is no memory for that. */
+static twi_tensor_list *give_copy(const twi_run *r)
 {
     twi_tensor_list **to = r->outputs[0];
     if (r->outputs[0] != r->inputs[0])
         give(r, twi_tensor_list_hold(*(twi_tensor_list *const *)r->inputs[0]));
-    if (!twi_tensor_list_own(to))
-        return fail_memory(r);
-    *list = *to;
-    return TW_OK;
+    return twi_tensor_list_own(to) ? *to : NULL;
 }
 
 /* The shape that input i spells; a scalar, -1, spells nothing. */
@@ -94,10 +91,10 @@ static tw_status put(const twi_run *r, twi_tensor_list *list, int64_t i, tw_dtyp
     if (dtype == TW_RESOURCE)
         return twi_fail(r->error, TW_UNIMPLEMENTED, "lists and optionals of handles are not supported");
     tw_status status = dtype == TW_VARIANT ? TW_OK : check_shape(r, list, shape);
-    tw_tensor *item = status == TW_OK ? twi_tensor_from(dtype, dtype == TW_VARIANT ? TW_SCALAR : shape, data) : NULL;
-    if (status == TW_OK && !(item && twi_tensor_list_put(list, i, item)))
-        return fail_memory(r);
-    return status;
+    if (status != TW_OK)
+        return status;
+    tw_tensor *item = twi_tensor_from(dtype, dtype == TW_VARIANT ? TW_SCALAR : shape, data);
+    return item && twi_tensor_list_put(list, i, item) ? TW_OK : fail_memory(r);
 }
 
 static tw_status put_input(const twi_run *r, twi_tensor_list *list, int64_t i, int input)
@@ -199,41 +196,44 @@ static tw_status take_item(const twi_run *r, const twi_tensor_list *list, int64_
 
 /* ---- what makes lists -------------------------------------------------------------------------------------------- */
 
-static tw_status make(const twi_run *r, int64_t count, tw_shape wanted, twi_tensor_list **list)
+/* Output 0 becomes a list of `count` items that nobody has set; NULL: there is no memory for it. */
+static twi_tensor_list *make(const twi_run *r, int64_t count, tw_shape wanted)
 {
-    *list = count < 0 ? NULL : twi_tensor_list_create(count);
-    if (count < 0)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                        "The num_elements to reserve must be a non negative number, but got %lld", (long long)count);
-    if (!*list)
-        return fail_memory(r);
-    (*list)->wanted = wanted;
-    give(r, *list);
-    return TW_OK;
+    twi_tensor_list *list = twi_tensor_list_create(count);
+    if (list) {
+        list->wanted = wanted;
+        give(r, list);
+    }
+    return list;
 }
 
 static tw_status run_empty(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = make(r, 0, spelled(r, 0), &list);
-    if (status == TW_OK)
-        list->most = integer(r, 1, 0);
-    return status;
+    twi_tensor_list *list = make(r, 0, spelled(r, 0));
+    if (!list)
+        return fail_memory(r);
+    list->most = integer(r, 1, 0);
+    return TW_OK;
 }
 
 static tw_status run_reserve(const twi_run *r)
 {
-    twi_tensor_list *list;
-    return make(r, integer(r, 1, 0), spelled(r, 0), &list);
+    int64_t count = integer(r, 1, 0);
+    if (count < 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "The num_elements to reserve must be a non negative number, but got %lld", (long long)count);
+    return make(r, count, spelled(r, 0)) ? TW_OK : fail_memory(r);
 }
 
 static tw_status run_from_tensor(const twi_run *r)
 {
-    twi_tensor_list *list;
     tw_status status = expect_rows(r, 0);
-    int64_t count = status == TW_OK ? r->input_operands[0].shape.dims[0] : 0;
-    if (status == TW_OK)
-        status = make(r, count, spelled(r, 1), &list);
+    if (status != TW_OK)
+        return status;
+    int64_t count = r->input_operands[0].shape.dims[0];
+    twi_tensor_list *list = make(r, count, spelled(r, 1));
+    if (!list)
+        return fail_memory(r);
     for (int64_t i = 0; i < count && status == TW_OK; i++)
         status = put_rows(r, list, i, 0, i, 1, true);
     return status;
@@ -257,31 +257,34 @@ static tw_status check_rows(const twi_run *r, int rows, int indices)
 {
     int64_t given = r->input_operands[indices].elements;
     tw_status status = expect_rows(r, rows);
-    if (status == TW_OK && r->input_operands[rows].shape.dims[0] < given)
+    if (status != TW_OK)
+        return status;
+    if (r->input_operands[rows].shape.dims[0] < given)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Invalid number of rows in input tensor. Expected at least: %lld Actual: %lld",
                         (long long)given, (long long)r->input_operands[rows].shape.dims[0]);
-    return status;
+    return TW_OK;
 }
 
 static tw_status run_scatter(const twi_run *r)
 {
-    twi_tensor_list *list;
     int64_t count = r->num_inputs > 3 ? integer(r, 3, 0) : 0;
     tw_status status = check_rows(r, 0, 1);
-    if (status == TW_OK)
-        status = make(r, count < 0 ? 0 : count, spelled(r, 2), &list);
-    return status == TW_OK ? scatter(r, list, 0, 1) : status;
+    if (status != TW_OK)
+        return status;
+    twi_tensor_list *list = make(r, count < 0 ? 0 : count, spelled(r, 2));
+    return list ? scatter(r, list, 0, 1) : fail_memory(r);
 }
 
 static tw_status run_split(const twi_run *r)
 {
-    twi_tensor_list *list;
-    int64_t count = r->input_operands[2].elements, first = 0;
     tw_status status = expect_rows(r, 0);
-    int64_t all = status == TW_OK ? r->input_operands[0].shape.dims[0] : 0;
-    if (status == TW_OK)
-        status = make(r, count, spelled(r, 1), &list);
+    if (status != TW_OK)
+        return status;
+    int64_t count = r->input_operands[2].elements, first = 0, all = r->input_operands[0].shape.dims[0];
+    twi_tensor_list *list = make(r, count, spelled(r, 1));
+    if (!list)
+        return fail_memory(r);
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         int64_t rows = integer(r, 2, i);
         if (rows < 0 || rows > all - first)
@@ -302,26 +305,29 @@ static tw_status run_split(const twi_run *r)
 
 static tw_status run_push(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = give_copy(r, &list);
-    if (status == TW_OK && list->most >= 0 && list->count >= list->most)
+    twi_tensor_list *list = give_copy(r);
+    if (!list)
+        return fail_memory(r);
+    if (list->most >= 0 && list->count >= list->most)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Tried to push item into a full list list size: %lld max_num_elements: %lld",
                         (long long)list->count, (long long)list->most);
-    if (status == TW_OK && !twi_tensor_list_resize(list, list->count + 1))
-        status = fail_memory(r);
-    return status == TW_OK ? put_input(r, list, list->count - 1, 1) : status;
+    if (!twi_tensor_list_resize(list, list->count + 1))
+        return fail_memory(r);
+    return put_input(r, list, list->count - 1, 1);
 }
 
 static tw_status run_pop(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = give_copy(r, &list);
-    if (status == TW_OK && list->count == 0)
+    twi_tensor_list *list = give_copy(r);
+    if (!list)
+        return fail_memory(r);
+    if (list->count == 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Trying to pop from an empty list.");
-    if (status == TW_OK)
-        status = take_item(r, list, list->count - 1, 1, 1);
-    return status == TW_OK && !twi_tensor_list_resize(list, list->count - 1) ? fail_memory(r) : status;
+    tw_status status = take_item(r, list, list->count - 1, 1, 1);
+    if (status != TW_OK)
+        return status;
+    return twi_tensor_list_resize(list, list->count - 1) ? TW_OK : fail_memory(r);
 }
 
 static tw_status prepare_set(twi_prepare *p)
@@ -332,49 +338,45 @@ static tw_status prepare_set(twi_prepare *p)
 
 static tw_status run_set(const twi_run *r)
 {
-    twi_tensor_list *list;
+    twi_tensor_list *list = give_copy(r);
     int64_t index = integer(r, 1, 0);
     bool grows = *(const bool *)r->state;
-    tw_status status = give_copy(r, &list);
-    if (status == TW_OK && grows && index >= list->count && !twi_tensor_list_resize(list, index + 1))
-        status = fail_memory(r);
-    if (status == TW_OK)
-        status = check_index(r, list, index);
+    if (!list || (grows && index >= list->count && !twi_tensor_list_resize(list, index + 1)))
+        return fail_memory(r);
+    tw_status status = check_index(r, list, index);
     return status == TW_OK ? put_input(r, list, index, 2) : status;
 }
 
 static tw_status run_scatter_into(const twi_run *r)
 {
-    twi_tensor_list *list;
     tw_status status = check_rows(r, 1, 2);
-    if (status == TW_OK)
-        status = give_copy(r, &list);
-    return status == TW_OK ? scatter(r, list, 1, 2) : status;
+    if (status != TW_OK)
+        return status;
+    twi_tensor_list *list = give_copy(r);
+    return list ? scatter(r, list, 1, 2) : fail_memory(r);
 }
 
 static tw_status run_resize(const twi_run *r)
 {
-    twi_tensor_list *list;
     int64_t count = integer(r, 1, 0);
     if (count < 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "TensorListSlice expects size to be non-negative. Got: %lld",
                         (long long)count);
-    tw_status status = give_copy(r, &list);
-    return status == TW_OK && !twi_tensor_list_resize(list, count) ? fail_memory(r) : status;
+    twi_tensor_list *list = give_copy(r);
+    return list && twi_tensor_list_resize(list, count) ? TW_OK : fail_memory(r);
 }
 
 static tw_status run_concat_lists(const twi_run *r)
 {
-    twi_tensor_list *list;
     const twi_tensor_list *more = list_of(r, 1);
-    tw_status status = give_copy(r, &list);
-    int64_t first = status == TW_OK ? list->count : 0;
-    if (status == TW_OK && !twi_tensor_list_resize(list, first + more->count))
-        status = fail_memory(r);
-    for (int64_t i = -1; status == TW_OK && (i = twi_tensor_list_next(more, i + 1)) < more->count;)
+    twi_tensor_list *list = give_copy(r);
+    int64_t first = list ? list->count : 0;
+    if (!list || !twi_tensor_list_resize(list, first + more->count))
+        return fail_memory(r);
+    for (int64_t i = -1; (i = twi_tensor_list_next(more, i + 1)) < more->count;)
         if (!twi_tensor_list_put(list, first + i, tw_tensor_retain(twi_tensor_list_item(more, i))))
-            status = fail_memory(r);
-    return status;
+            return fail_memory(r);
+    return TW_OK;
 }
 
 /* ---- what looks at them ------------------------------------------------------------------------------------------ */
@@ -499,8 +501,8 @@ static tw_status run_element_shape(const twi_run *r)
 
 static tw_status run_some(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = make(r, r->num_inputs, TW_UNKNOWN_SHAPE, &list);
+    twi_tensor_list *list = make(r, r->num_inputs, TW_UNKNOWN_SHAPE);
+    tw_status status = list ? TW_OK : fail_memory(r);
     for (int i = 0; i < r->num_inputs && status == TW_OK; i++)
         status = put_input(r, list, i, i);
     return status;
@@ -572,8 +574,8 @@ static tw_status add_list(const twi_run *r, twi_tensor_list *sum, const twi_tens
 
 static tw_status run_add(const twi_run *r)
 {
-    twi_tensor_list *sum;
-    tw_status status = give_copy(r, &sum);
+    twi_tensor_list *sum = give_copy(r);
+    tw_status status = sum ? TW_OK : fail_memory(r);
     for (int i = 1; i < r->num_inputs && status == TW_OK; i++)
         status = add_list(r, sum, list_of(r, i));
     return status;
@@ -600,9 +602,8 @@ static bool clear_list(twi_tensor_list *list)
 
 static tw_status run_zeros(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = give_copy(r, &list);
-    return status == TW_OK && !clear_list(list) ? fail_memory(r) : status;
+    twi_tensor_list *list = give_copy(r);
+    return list && clear_list(list) ? TW_OK : fail_memory(r);
 }
 
 const twi_kernel twi_cpu_list_kernels[] = {

@@ -8,10 +8,20 @@
 
 #include <string.h>
 
-static tw_status series_of(const twi_run *r, twi_resource *resource, twi_series **series)
+static tw_status fail_memory(const twi_run *r)
 {
-    *series = twi_series_of(resource);
-    return *series ? TW_OK : twi_fail_memory(r->error, r->node);
+    return twi_fail_memory(r->error, r->node);
+}
+
+/* NULL: there is no memory for it. */
+static twi_series *input_series(const twi_run *r, int input)
+{
+    return twi_series_of(r->input_operands[input].resource);
+}
+
+static twi_series *output_series(const twi_run *r)
+{
+    return twi_series_of(r->output_operands[0].resource);
 }
 
 static int64_t integer(const twi_run *r, int input)
@@ -30,10 +40,9 @@ static tw_status run_nothing(const twi_run *r)
 
 static tw_status run_stack(const twi_run *r)
 {
-    twi_series *s;
-    tw_status status = series_of(r, r->output_operands[0].resource, &s);
-    if (status != TW_OK)
-        return status;
+    twi_series *s = output_series(r);
+    if (!s)
+        return fail_memory(r);
     s->grows = true;
     return twi_series_reset(s, 0, r->error);
 }
@@ -46,16 +55,17 @@ static tw_status prepare_push(twi_prepare *p)
 
 static tw_status run_push(const twi_run *r)
 {
-    twi_series *s;
+    twi_series *s = input_series(r, 0);
     const twi_operand *value = &r->input_operands[1];
     bool is_list = value->dtype == TW_VARIANT; /* whose shape is that of its elements */
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    if (status == TW_OK)
-        status = twi_series_put(r, s, s->count, value->dtype, is_list ? TW_SCALAR : value->shape, r->inputs[1]);
+    if (!s)
+        return fail_memory(r);
+    tw_status status =
+        twi_series_put(r, s, s->count, value->dtype, is_list ? TW_SCALAR : value->shape, r->inputs[1]);
     if (status != TW_OK || r->outputs[0] == r->inputs[1])
         return status;
     if (is_list)
-        return twi_copy_owned(TW_VARIANT, r->inputs[1], r->outputs[0], 1) ? TW_OK : twi_fail_memory(r->error, r->node);
+        return twi_copy_owned(TW_VARIANT, r->inputs[1], r->outputs[0], 1) ? TW_OK : fail_memory(r);
     memcpy(r->outputs[0], r->inputs[1], value->bytes);
     return TW_OK;
 }
@@ -63,54 +73,58 @@ static tw_status run_push(const twi_run *r)
 /* Of an array's handle it is kept which of those that its node has made it was: all that a gradient's loop asks for. */
 static tw_status run_push_handle(const twi_run *r)
 {
-    twi_series *s, *array;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    if (status == TW_OK)
-        status = series_of(r, r->input_operands[1].resource, &array);
-    if (status != TW_OK)
-        return status;
+    twi_series *s = input_series(r, 0), *array = input_series(r, 1);
+    if (!s || !array)
+        return fail_memory(r);
     int64_t kept[] = {array->made, array->count};
     return twi_series_put(r, s, s->count, TW_INT64, TW_SHAPE(2), kept);
+}
+
+/* A value's bytes, or zeros where there is none. */
+static void fill(void *to, const void *value, size_t bytes)
+{
+    if (value && bytes)
+        memcpy(to, value, bytes);
+    else if (bytes)
+        memset(to, 0, bytes);
 }
 
 /* An element as output 0; what nobody has put there is zeros. */
 static tw_status take(const twi_run *r, twi_series *s, int64_t index)
 {
+    tw_dtype dtype = r->output_operands[0].dtype;
     tw_shape shape;
     const void *value;
     void *to;
-    tw_status status = twi_series_get(s, index, r->output_operands[0].dtype, &shape, &value, r->error);
-    if (status == TW_OK && value && r->output_operands[0].dtype == TW_VARIANT)
-        return twi_copy_owned(TW_VARIANT, value, r->outputs[0], 1) ? TW_OK : twi_fail_memory(r->error, r->node);
-    if (status == TW_OK && !value && tw_shape_is_known(r->output_operands[0].shape))
+    tw_status status = twi_series_get(s, index, dtype, &shape, &value, r->error);
+    if (status != TW_OK)
+        return status;
+    if (value && dtype == TW_VARIANT)
+        return twi_copy_owned(TW_VARIANT, value, r->outputs[0], 1) ? TW_OK : fail_memory(r);
+    if (!value && tw_shape_is_known(r->output_operands[0].shape))
         shape = r->output_operands[0].shape;
-    if (status == TW_OK && !tw_shape_is_known(shape))
+    if (!tw_shape_is_known(shape))
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Could not read index %lld of an array into which nothing has been put", (long long)index);
+    status = twi_make_output(r, 0, shape, &to);
     if (status == TW_OK)
-        status = twi_make_output(r, 0, shape, &to);
-    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
-    if (status == TW_OK && value && bytes)
-        memcpy(to, value, bytes);
-    else if (status == TW_OK && bytes)
-        memset(to, 0, bytes);
+        fill(to, value, (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype));
     return status;
 }
 
-static tw_status filled_stack(const twi_run *r, twi_series **s)
+static tw_status fail_empty(const twi_run *r)
 {
-    tw_status status = series_of(r, r->input_operands[0].resource, s);
-    if (status == TW_OK && (*s)->count == 0)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().", r->node);
-    return status;
+    return twi_fail(r->error, TW_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().", r->node);
 }
 
 static tw_status run_pop(const twi_run *r)
 {
-    twi_series *s;
-    tw_status status = filled_stack(r, &s);
-    if (status == TW_OK)
-        status = take(r, s, s->count - 1);
+    twi_series *s = input_series(r, 0);
+    if (!s)
+        return fail_memory(r);
+    if (s->count == 0)
+        return fail_empty(r);
+    tw_status status = take(r, s, s->count - 1);
     if (status == TW_OK)
         twi_series_drop_last(s);
     return status;
@@ -118,19 +132,20 @@ static tw_status run_pop(const twi_run *r)
 
 static tw_status run_pop_handle(const twi_run *r)
 {
-    twi_series *s, *array;
+    twi_series *s = input_series(r, 0), *array = output_series(r);
     tw_shape shape;
     const void *value;
-    tw_status status = filled_stack(r, &s);
-    if (status == TW_OK)
-        status = series_of(r, r->output_operands[0].resource, &array);
-    if (status == TW_OK)
-        status = twi_series_get(s, s->count - 1, TW_INT64, &shape, &value, r->error);
-    if (status == TW_OK && !(value && tw_shape_equal(shape, TW_SHAPE(2))))
+    if (!s || !array)
+        return fail_memory(r);
+    if (s->count == 0)
+        return fail_empty(r);
+    tw_status status = twi_series_get(s, s->count - 1, TW_INT64, &shape, &value, r->error);
+    if (status != TW_OK)
+        return status;
+    if (!value || !tw_shape_equal(shape, TW_SHAPE(2)))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s' takes the handle of an array off a stack of numbers",
                         r->node);
-    if (status == TW_OK)
-        status = twi_series_recall(array, ((const int64_t *)value)[0], ((const int64_t *)value)[1], r->error);
+    status = twi_series_recall(array, ((const int64_t *)value)[0], ((const int64_t *)value)[1], r->error);
     if (status == TW_OK)
         twi_series_drop_last(s);
     return status;
@@ -146,10 +161,9 @@ static tw_status prepare_array(twi_prepare *p)
 
 static tw_status run_array(const twi_run *r)
 {
-    twi_series *s;
-    tw_status status = series_of(r, r->output_operands[0].resource, &s);
-    if (status != TW_OK)
-        return status;
+    twi_series *s = output_series(r);
+    if (!s)
+        return fail_memory(r);
     s->grows = *(const bool *)r->state;
     *(float *)r->outputs[1] = 0;
     return twi_series_reset(s, integer(r, 0), r->error);
@@ -158,16 +172,15 @@ static tw_status run_array(const twi_run *r)
 /* Asked for again, it is the one that is there. */
 static tw_status run_gradient(const twi_run *r)
 {
-    twi_series *base, *s;
-    tw_status status = series_of(r, r->input_operands[0].resource, &base);
-    if (status == TW_OK)
-        status = series_of(r, r->output_operands[0].resource, &s);
-    if (status == TW_OK && s->made != base->made) {
-        status = twi_series_reset(s, base->count, r->error);
+    twi_series *base = input_series(r, 0), *s = output_series(r);
+    if (!base || !s)
+        return fail_memory(r);
+    if (s->made != base->made) {
+        tw_status status = twi_series_reset(s, base->count, r->error);
         s->made = base->made;
+        if (status != TW_OK)
+            return status;
     }
-    if (status != TW_OK)
-        return status;
     s->grows = base->grows;
     s->sums = true;
     *(float *)r->outputs[1] = *(const float *)r->inputs[1];
@@ -218,25 +231,23 @@ static tw_shape row_shape(const twi_run *r)
 
 static tw_status run_write(const twi_run *r)
 {
-    twi_series *s;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
+    twi_series *s = input_series(r, 0);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
-    return status == TW_OK ? write_element(r, s, integer(r, 1), r->input_operands[2].shape, r->inputs[2]) : status;
+    return s ? write_element(r, s, integer(r, 1), r->input_operands[2].shape, r->inputs[2]) : fail_memory(r);
 }
 
 static tw_status run_read(const twi_run *r)
 {
-    twi_series *s;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    return status == TW_OK ? take(r, s, integer(r, 1)) : status;
+    twi_series *s = input_series(r, 0);
+    return s ? take(r, s, integer(r, 1)) : fail_memory(r);
 }
 
 static tw_status run_scatter(const twi_run *r)
 {
-    twi_series *s;
+    twi_series *s = input_series(r, 0);
     int64_t count = r->input_operands[1].elements;
     size_t bytes = count ? r->input_operands[2].bytes / (size_t)count : 0;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
+    tw_status status = s ? TW_OK : fail_memory(r);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
     for (int64_t i = 0; i < count && status == TW_OK; i++)
         status = write_element(r, s, ((const int32_t *)r->inputs[1])[i], row_shape(r),
@@ -249,7 +260,6 @@ static tw_status gathered_shape(const twi_run *r, twi_series *s, tw_shape *shape
 {
     const int32_t *indices = r->inputs[1];
     const void *value;
-    tw_status status = TW_OK;
     tw_shape known = r->output_operands[0].shape, one;
     *shape = TW_UNKNOWN_SHAPE;
     if (tw_shape_is_known(known) && known.rank > 0) {
@@ -257,27 +267,28 @@ static tw_status gathered_shape(const twi_run *r, twi_series *s, tw_shape *shape
         shape->rank--;
         memmove(shape->dims, shape->dims + 1, sizeof *shape->dims * (size_t)shape->rank);
     }
-    for (int64_t i = 0; i < r->input_operands[1].elements && status == TW_OK; i++) {
-        status = twi_series_get(s, indices[i], r->output_operands[0].dtype, &one, &value, r->error);
-        if (status == TW_OK && value && shape->rank >= 0 && !tw_shape_equal(one, *shape))
+    for (int64_t i = 0; i < r->input_operands[1].elements; i++) {
+        tw_status status = twi_series_get(s, indices[i], r->output_operands[0].dtype, &one, &value, r->error);
+        if (status != TW_OK)
+            return status;
+        if (value && shape->rank >= 0 && !tw_shape_equal(one, *shape))
             return twi_fail(r->error, TW_INVALID_ARGUMENT,
                             "TensorArray has inconsistent shapes: index %d differs from those before", (int)indices[i]);
-        *shape = status == TW_OK && value ? one : *shape;
+        if (value)
+            *shape = one;
     }
-    if (status == TW_OK && !tw_shape_is_known(*shape))
+    if (!tw_shape_is_known(*shape))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "TensorArray has no element whose shape is known");
-    return status;
+    return TW_OK;
 }
 
 static tw_status run_gather(const twi_run *r)
 {
-    twi_series *s;
+    twi_series *s = input_series(r, 0);
     tw_shape shape, all;
     void *to;
     int64_t count = r->input_operands[1].elements;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    if (status == TW_OK)
-        status = gathered_shape(r, s, &shape);
+    tw_status status = s ? gathered_shape(r, s, &shape) : fail_memory(r);
     if (status != TW_OK)
         return status;
     all = shape;
@@ -287,26 +298,24 @@ static tw_status run_gather(const twi_run *r)
     status = twi_make_output(r, 0, all, &to);
     tw_dtype dtype = r->output_operands[0].dtype;
     size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
-    for (int64_t i = 0; i < count && bytes && status == TW_OK; i++) {
+    for (int64_t i = 0; i < count && status == TW_OK; i++) {
         const void *value;
         status = twi_series_get(s, ((const int32_t *)r->inputs[1])[i], dtype, &shape, &value, r->error);
-        if (status == TW_OK && value)
-            memcpy((char *)to + (size_t)i * bytes, value, bytes);
-        else if (status == TW_OK)
-            memset((char *)to + (size_t)i * bytes, 0, bytes);
+        if (status == TW_OK)
+            fill((char *)to + (size_t)i * bytes, value, bytes);
     }
     return status;
 }
 
 static tw_status run_split(const twi_run *r)
 {
-    twi_series *s;
+    twi_series *s = input_series(r, 0);
     const twi_operand *value = &r->input_operands[1];
     const int64_t *lengths = r->inputs[2];
     const char *from = r->inputs[1];
     int64_t count = r->input_operands[2].elements, rows = value->shape.rank ? value->shape.dims[0] : 0;
     tw_shape shape = value->shape;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
+    tw_status status = s ? TW_OK : fail_memory(r);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         if (lengths[i] < 0 || lengths[i] > rows)
@@ -331,36 +340,37 @@ static tw_status run_split(const twi_run *r)
 /* Elements behind each other along their first axis, whose lengths may differ. */
 static tw_status run_concat(const twi_run *r)
 {
-    twi_series *s;
-    tw_shape all = TW_UNKNOWN_SHAPE, shape;
+    twi_series *s = input_series(r, 0);
+    tw_dtype dtype = r->output_operands[0].dtype;
+    tw_shape all = TW_SHAPE(0), shape;
     const void *value;
     void *to, *lengths;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
-        status = twi_series_get(s, i, r->output_operands[0].dtype, &shape, &value, r->error);
-        if (status == TW_OK && (!value || shape.rank < 1))
+    tw_status status = TW_OK;
+    if (!s)
+        return fail_memory(r);
+    for (int64_t i = 0; i < s->count; i++) {
+        status = twi_series_get(s, i, dtype, &shape, &value, r->error);
+        if (status != TW_OK)
+            return status;
+        if (!value || shape.rank < 1)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "Concat saw a scalar shape or nothing at index %lld",
                             (long long)i);
         int64_t rows = i ? all.dims[0] : 0;
-        if (status == TW_OK && i)
+        if (i)
             all.dims[0] = shape.dims[0];
-        if (status == TW_OK && i && !tw_shape_equal(all, shape))
+        if (i && !tw_shape_equal(all, shape))
             return twi_fail(r->error, TW_INVALID_ARGUMENT,
                             "TensorArray has inconsistent shapes: index %lld differs from those before", (long long)i);
-        all = status == TW_OK ? shape : all;
+        all = shape;
         all.dims[0] += rows;
     }
-    if (status == TW_OK && s->count == 0)
-        all = TW_SHAPE(0);
-    if (status == TW_OK)
-        status = twi_make_output(r, 0, all, &to);
+    status = twi_make_output(r, 0, all, &to);
     if (status == TW_OK)
         status = twi_make_output(r, 1, TW_SHAPE(s->count), &lengths);
     for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
-        status = twi_series_get(s, i, r->output_operands[0].dtype, &shape, &value, r->error);
-        size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
-        if (bytes)
-            memcpy(to, value, bytes);
+        status = twi_series_get(s, i, dtype, &shape, &value, r->error);
+        size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
+        fill(to, value, bytes);
         to = (char *)to + bytes;
         ((int64_t *)lengths)[i] = shape.dims[0];
     }
@@ -369,10 +379,9 @@ static tw_status run_concat(const twi_run *r)
 
 static tw_status run_size(const twi_run *r)
 {
-    twi_series *s;
-    tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    *(int32_t *)r->outputs[0] = status == TW_OK ? (int32_t)s->count : 0;
-    return status;
+    const twi_series *s = input_series(r, 0);
+    *(int32_t *)r->outputs[0] = s ? (int32_t)s->count : 0;
+    return s ? TW_OK : fail_memory(r);
 }
 
 const twi_kernel twi_cpu_series_kernels[] = {
