@@ -26,7 +26,7 @@ static inline TWI_INLINE void cast_range(twi_form form, const twi_elements_job *
     for (; i + TWI_LANES <= end; i += TWI_LANES)
         twi_store(to, j->out, i, twi_load(form, j->a, i));
     if (i < end)
-        twi_store_some(to, j->out, i, twi_load_some(form, j->a, i, (int)(end - i)), (int)(end - i));
+        twi_store_some(to, j->out, i, twi_load_some(form, j->a, i, TWI_FIRST(end - i)), TWI_FIRST(end - i));
 }
 
 static void cast(const void *job, int64_t first, int64_t last, int thread)
@@ -54,23 +54,23 @@ static inline TWI_INLINE twi_floats rectified_gradient(twi_rectifier kind, twi_f
 }
 
 static inline TWI_INLINE void relu_some(twi_form form, twi_rectifier kind, bool gradient, const twi_elements_job *j,
-                                        int64_t i, int count)
+                                        int64_t i, twi_lanes lanes)
 {
-    twi_floats a = twi_load_some(form, j->a, i, count);
+    twi_floats a = twi_load_some(form, j->a, i, lanes);
     if (gradient)
-        a = rectified_gradient(kind, a, twi_load_some(form, j->b, i, count), j->slope);
+        a = rectified_gradient(kind, a, twi_load_some(form, j->b, i, lanes), j->slope);
     else
         a = rectified(kind, a, j->slope);
-    twi_store_some(form, j->out, i, a, count);
+    twi_store_some(form, j->out, i, a, lanes);
 }
 
 static inline TWI_INLINE void relu_of_kind(twi_form form, twi_rectifier kind, bool gradient, const twi_elements_job *j,
                                            int64_t i, int64_t end)
 {
     for (; i + TWI_LANES <= end; i += TWI_LANES)
-        relu_some(form, kind, gradient, j, i, TWI_LANES);
+        relu_some(form, kind, gradient, j, i, TWI_ALL);
     if (i < end)
-        relu_some(form, kind, gradient, j, i, (int)(end - i));
+        relu_some(form, kind, gradient, j, i, TWI_FIRST(end - i));
 }
 
 static inline TWI_INLINE void relu_range(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int64_t end)
@@ -110,8 +110,8 @@ static void relu_gradient(const void *job, int64_t first, int64_t last, int thre
             twi_store(TWI_FLOATS, j->out, i, expression);                                                              \
         }                                                                                                              \
         if (i < end) {                                                                                                 \
-            twi_floats x = twi_load_some(TWI_FLOATS, j->x, i, (int)(end - i));                                         \
-            twi_store_some(TWI_FLOATS, j->out, i, expression, (int)(end - i));                                         \
+            twi_floats x = twi_load_some(TWI_FLOATS, j->x, i, TWI_FIRST(end - i));                                     \
+            twi_store_some(TWI_FLOATS, j->out, i, expression, TWI_FIRST(end - i));                                     \
         }                                                                                                              \
     }
 TWI_UNARY_FUNCTIONS(UNARY_LOOP)
@@ -124,26 +124,26 @@ static inline twi_function_job run_of(const twi_function_job *j, int64_t run)
     return (twi_function_job){.x = j->x + x, .y = j->y + y, .out = j->out + run * j->walk->run};
 }
 
-static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64_t i, int count)
+static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64_t i, twi_lanes lanes)
 {
-    return moves ? twi_load_some(TWI_FLOATS, p, i, count) : (twi_floats){0} + *p;
+    return moves ? twi_load_some(TWI_FLOATS, p, i, lanes) : (twi_floats){0} + *p;
 }
 
 /* Elements i to end of a run. An operand that does not move is not written to: it has one element, the output more. */
 #define BINARY_LOOP(op, expression)                                                                                    \
     static inline TWI_INLINE void op##_some(const twi_function_job *j, bool x_moves, bool y_moves, int64_t i,          \
-                                            int count)                                                                 \
+                                            twi_lanes lanes)                                                           \
     {                                                                                                                  \
-        twi_floats x = operand_at(x_moves, j->x, i, count), y = operand_at(y_moves, j->y, i, count);                   \
-        twi_store_some(TWI_FLOATS, j->out, i, expression, count);                                                      \
+        twi_floats x = operand_at(x_moves, j->x, i, lanes), y = operand_at(y_moves, j->y, i, lanes);                   \
+        twi_store_some(TWI_FLOATS, j->out, i, expression, lanes);                                                      \
     }                                                                                                                  \
     static inline TWI_INLINE void op##_moving(const twi_function_job *j, bool x_moves, bool y_moves, int64_t i,        \
                                               int64_t end)                                                             \
     {                                                                                                                  \
         for (; i + TWI_LANES <= end; i += TWI_LANES)                                                                   \
-            op##_some(j, x_moves, y_moves, i, TWI_LANES);                                                              \
+            op##_some(j, x_moves, y_moves, i, TWI_ALL);                                                                \
         if (i < end)                                                                                                   \
-            op##_some(j, x_moves, y_moves, i, (int)(end - i));                                                         \
+            op##_some(j, x_moves, y_moves, i, TWI_FIRST(end - i));                                                     \
     }                                                                                                                  \
     static inline void op##_range(const twi_broadcast *walk, twi_function_job j, int64_t i, int64_t end)               \
     {                                                                                                                  \
@@ -236,28 +236,28 @@ typedef struct updated {
 enum update { DESCEND, DESCEND_WITH_DECAY, DESCEND_BY_MEAN, DESCEND_BY_MEAN_WITH_DECAY, FOLLOW };
 
 static inline TWI_INLINE twi_floats gradient_of(const updated *u, int tower, bool decays, twi_floats x, int64_t i,
-                                                int count)
+                                                twi_lanes lanes)
 {
-    twi_floats v = twi_load_some(TWI_FLOATS, u->values[tower], i, count);
+    twi_floats v = twi_load_some(TWI_FLOATS, u->values[tower], i, lanes);
     return decays && u->decays[tower] ? v + *u->decays[tower] * x : v;
 }
 
-static inline TWI_INLINE void update_some(enum update kind, const updated *u, int64_t i, int count)
+static inline TWI_INLINE void update_some(enum update kind, const updated *u, int64_t i, twi_lanes lanes)
 {
     bool decays = kind == DESCEND_WITH_DECAY || kind == DESCEND_BY_MEAN_WITH_DECAY;
-    twi_floats x = twi_load_some(TWI_FLOATS, u->var, i, count), v = gradient_of(u, 0, decays, x, i, count);
+    twi_floats x = twi_load_some(TWI_FLOATS, u->var, i, lanes), v = gradient_of(u, 0, decays, x, i, lanes);
     if (kind == DESCEND_BY_MEAN || kind == DESCEND_BY_MEAN_WITH_DECAY)
-        v = (v + gradient_of(u, 1, decays, x, i, count)) * u->scale;
+        v = (v + gradient_of(u, 1, decays, x, i, lanes)) * u->scale;
     x = x - (kind == FOLLOW ? (x - v) * u->rate : u->rate * v);
-    twi_store_some(TWI_FLOATS, u->var, i, x, count);
+    twi_store_some(TWI_FLOATS, u->var, i, x, lanes);
 }
 
 static inline TWI_INLINE void update_range(enum update kind, const updated *u, int64_t i, int64_t end)
 {
     for (; i + TWI_LANES <= end; i += TWI_LANES)
-        update_some(kind, u, i, TWI_LANES);
+        update_some(kind, u, i, TWI_ALL);
     if (i < end)
-        update_some(kind, u, i, (int)(end - i));
+        update_some(kind, u, i, TWI_FIRST(end - i));
 }
 
 /* Chunks first to last of all variables: of each those that are its own. */
@@ -401,9 +401,9 @@ static void sum_columns(const void *job, int64_t first, int64_t last, int thread
         for (int64_t row = last; row-- > first;) {                                                                     \
             int64_t c = 0, at = row * j->channels;                                                                     \
             for (; c + TWI_LANES <= j->channels; c += TWI_LANES)                                                       \
-                step(form, j, at + c, c, TWI_LANES);                                                                   \
+                step(form, j, at + c, c, TWI_ALL);                                                                     \
             if (c < j->channels)                                                                                       \
-                step(form, j, at + c, c, (int)(j->channels - c));                                                      \
+                step(form, j, at + c, c, TWI_FIRST(j->channels - c));                                                  \
         }                                                                                                              \
     }                                                                                                                  \
     static void name(const void *job, int64_t first, int64_t last, int thread)                                        \
@@ -413,10 +413,11 @@ static void sum_columns(const void *job, int64_t first, int64_t last, int thread
         WITH_FORM(j->form, name##_range, j, first, last);                                                              \
     }
 
-static inline TWI_INLINE void add_bias_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+static inline TWI_INLINE void add_bias_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                            twi_lanes lanes)
 {
     twi_store_some(form, j->out, at,
-                   twi_load_some(form, j->x, at, count) + twi_load_some(form, j->bias, c, count), count);
+                   twi_load_some(form, j->x, at, lanes) + twi_load_some(form, j->bias, c, lanes), lanes);
 }
 ROW_LOOP(add_bias, add_bias_step)
 
@@ -432,61 +433,63 @@ static inline TWI_INLINE void prefetch(twi_form form, const void *p, int64_t at)
     __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)at * twi_form_bytes(form)), 0, 2);
 }
 
-static inline TWI_INLINE twi_floats centred_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+static inline TWI_INLINE twi_floats centred_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                               twi_lanes lanes)
 {
-    return twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
+    return twi_load_some(form, j->x, at, lanes) - twi_load_some(TWI_FLOATS, j->mean, c, lanes);
 }
 
 /* (x - mean) * factor + offset */
-static inline TWI_INLINE twi_floats scaled(const twi_rows_job *j, twi_floats centred, int64_t c, int count)
+static inline TWI_INLINE twi_floats scaled(const twi_rows_job *j, twi_floats centred, int64_t c, twi_lanes lanes)
 {
-    return centred * twi_load_some(TWI_FLOATS, j->factor, c, count) + twi_load_some(TWI_FLOATS, j->offset, c, count);
+    return centred * twi_load_some(TWI_FLOATS, j->factor, c, lanes) + twi_load_some(TWI_FLOATS, j->offset, c, lanes);
 }
 
-static inline TWI_INLINE void normalize_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+static inline TWI_INLINE void normalize_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                             twi_lanes lanes)
 {
     prefetch(form, j->x, at - page(form));
     prefetch(form, j->out, at - page(form));
-    twi_floats y = scaled(j, centred_at(form, j, at, c, count), c, count);
+    twi_floats y = scaled(j, centred_at(form, j, at, c, lanes), c, lanes);
     if (j->side) {
         prefetch(form, j->side, at - page(form));
-        y += twi_load_some(form, j->side, at, count);
+        y += twi_load_some(form, j->side, at, lanes);
     }
-    twi_store_some(form, j->out, at, j->relu ? twi_pass(~(y <= 0), y) : y, count);
+    twi_store_some(form, j->out, at, j->relu ? twi_pass(~(y <= 0), y) : y, lanes);
 }
 ROW_LOOP(normalize_rows, normalize_step)
 
 /* The gradient of what the normalization gave. */
 static inline TWI_INLINE twi_floats gradient_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
-                                                twi_floats centred, int count, int64_t ahead)
+                                                twi_floats centred, twi_lanes lanes, int64_t ahead)
 {
     prefetch(form, j->x, at + ahead);
     prefetch(form, j->dy, at + ahead);
-    twi_floats dy = twi_load_some(form, j->dy, at, count), y;
+    twi_floats dy = twi_load_some(form, j->dy, at, lanes), y;
     if (j->more_dy) {
         prefetch(form, j->more_dy, at + ahead);
-        dy += twi_load_some(form, j->more_dy, at, count);
+        dy += twi_load_some(form, j->more_dy, at, lanes);
     }
     if (!j->relu)
         return dy;
     if (j->y) {
         prefetch(form, j->y, at + ahead);
-        y = twi_load_some(form, j->y, at, count);
+        y = twi_load_some(form, j->y, at, lanes);
     } else {
-        y = scaled(j, centred, c, count);
+        y = scaled(j, centred, c, lanes);
     }
     return twi_pass(y > 0, dy);
 }
 
 /* dx = factor * (dy - mean_dy - (x - mean) * mean_product) */
 static inline TWI_INLINE void normalize_gradient_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
-                                                      int count)
+                                                      twi_lanes lanes)
 {
-    twi_floats centred = centred_at(form, j, at, c, count);
-    twi_floats dx = gradient_at(form, j, at, c, centred, count, -page(form)) -
-                    twi_load_some(TWI_FLOATS, j->mean_dy, c, count) -
-                    centred * twi_load_some(TWI_FLOATS, j->mean_product, c, count);
-    twi_store_some(form, j->out, at, twi_load_some(TWI_FLOATS, j->factor, c, count) * dx, count);
+    twi_floats centred = centred_at(form, j, at, c, lanes);
+    twi_floats dx = gradient_at(form, j, at, c, centred, lanes, -page(form)) -
+                    twi_load_some(TWI_FLOATS, j->mean_dy, c, lanes) -
+                    centred * twi_load_some(TWI_FLOATS, j->mean_product, c, lanes);
+    twi_store_some(form, j->out, at, twi_load_some(TWI_FLOATS, j->factor, c, lanes) * dx, lanes);
 }
 ROW_LOOP(normalize_rows_gradient, normalize_gradient_step)
 
@@ -497,7 +500,7 @@ enum sum { VALUES, SQUARES, MOMENTS, PRODUCTS };
 enum { TOGETHER = 4 };
 
 static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_rows_job *job, int64_t chunk, int64_t c,
-                                       int vectors, int count)
+                                       int vectors, twi_lanes lanes)
 {
     const twi_rows_job own = *job, *j = &own;
     twi_floats sums[TOGETHER] = {0}, products[TOGETHER] = {0};
@@ -507,17 +510,17 @@ static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_r
         for (int v = 0; v < vectors; v++) {
             int64_t i = c + v * TWI_LANES, at = row * j->channels + i;
             if (kind != PRODUCTS) {
-                twi_floats x = twi_load_some(form, j->x, at, count);
+                twi_floats x = twi_load_some(form, j->x, at, lanes);
                 sums[v] += kind == SQUARES ? x * x : x;
                 continue;
             }
-            twi_floats centred = centred_at(form, j, at, i, count);
-            twi_floats dy = gradient_at(form, j, at, i, centred, count, ahead);
+            twi_floats centred = centred_at(form, j, at, i, lanes);
+            twi_floats dy = gradient_at(form, j, at, i, centred, lanes, ahead);
             sums[v] += dy;
             products[v] += dy * centred;
             if (j->masked) {
                 prefetch(form, j->masked, at + ahead);
-                twi_store_some(form, j->masked, at, dy, count);
+                twi_store_some(form, j->masked, at, dy, lanes);
             }
         }
     twi_floats mean[TOGETHER];
@@ -528,13 +531,13 @@ static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_r
         for (int v = 0; v < vectors; v++) {
             int64_t at = row * j->channels + c + v * TWI_LANES;
             prefetch(form, j->x, at + TWI_CHUNK_ROWS * j->channels);
-            twi_floats x = twi_load_some(form, j->x, at, count);
+            twi_floats x = twi_load_some(form, j->x, at, lanes);
             products[v] += (x - mean[v]) * (x - mean[v]);
         }
     for (int v = 0; v < vectors; v++) {
-        twi_store_some(TWI_FLOATS, j->sums, to + v * TWI_LANES, sums[v], count);
+        twi_store_some(TWI_FLOATS, j->sums, to + v * TWI_LANES, sums[v], lanes);
         if (kind == MOMENTS || kind == PRODUCTS)
-            twi_store_some(TWI_FLOATS, j->products, to + v * TWI_LANES, products[v], count);
+            twi_store_some(TWI_FLOATS, j->products, to + v * TWI_LANES, products[v], lanes);
     }
 }
 
@@ -544,11 +547,11 @@ static inline TWI_INLINE void sum_range(twi_form form, enum sum kind, const twi_
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t c = 0;
         for (; c + TOGETHER * TWI_LANES <= j->channels; c += TOGETHER * TWI_LANES)
-            sum_some(form, kind, j, chunk, c, TOGETHER, TWI_LANES);
+            sum_some(form, kind, j, chunk, c, TOGETHER, TWI_ALL);
         for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
-            sum_some(form, kind, j, chunk, c, 1, TWI_LANES);
+            sum_some(form, kind, j, chunk, c, 1, TWI_ALL);
         if (c < j->channels)
-            sum_some(form, kind, j, chunk, c, 1, (int)(j->channels - c));
+            sum_some(form, kind, j, chunk, c, 1, TWI_FIRST(j->channels - c));
     }
 }
 
@@ -804,7 +807,7 @@ static inline covered cover(const twi_window *w, int side, int64_t output)
 
 /* Channels c and after of one pixel: the sum over the cells, row by row. */
 static inline TWI_INLINE void depthwise_some(twi_form form, const twi_depthwise_job *j, covered high, covered wide,
-                                             int64_t image, int64_t pixel, int64_t c, int count)
+                                             int64_t image, int64_t pixel, int64_t c, twi_lanes lanes)
 {
     const twi_window *w = &j->window;
     const int64_t down = w->dilation[0] * w->image[1] * j->channels, across = w->dilation[1] * j->channels;
@@ -813,9 +816,9 @@ static inline TWI_INLINE void depthwise_some(twi_form form, const twi_depthwise_
     for (int64_t y = high.begin; y < high.end; y++, row += down) {
         int64_t at = row, cell = (y * w->size[1] + wide.begin) * j->channels + c;
         for (int64_t x = wide.begin; x < wide.end; x++, at += across, cell += j->channels)
-            sum += twi_load_some(form, j->input, at, count) * twi_load_some(form, j->filter, cell, count);
+            sum += twi_load_some(form, j->input, at, lanes) * twi_load_some(form, j->filter, cell, lanes);
     }
-    twi_store_some(form, j->output, pixel * j->channels + c, sum, count);
+    twi_store_some(form, j->output, pixel * j->channels + c, sum, lanes);
 }
 
 static inline TWI_INLINE void depthwise_range(twi_form form, const twi_depthwise_job *job, int64_t first, int64_t last)
@@ -827,9 +830,9 @@ static inline TWI_INLINE void depthwise_range(twi_form form, const twi_depthwise
             covered wide = cover(&j->window, 1, column);
             int64_t image = row / j->window.output[0], pixel = row * j->window.output[1] + column, c = 0;
             for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
-                depthwise_some(form, j, high, wide, image, pixel, c, TWI_LANES);
+                depthwise_some(form, j, high, wide, image, pixel, c, TWI_ALL);
             if (c < j->channels)
-                depthwise_some(form, j, high, wide, image, pixel, c, (int)(j->channels - c));
+                depthwise_some(form, j, high, wide, image, pixel, c, TWI_FIRST(j->channels - c));
         }
     }
 }

@@ -22,23 +22,23 @@ enum { TWI_MAXIMUM = 1, TWI_ARGMAX = 2 };
 
 static inline TWI_INLINE void twi_max_cell(twi_form from, twi_form to, const twi_pool *p, const void *image, int64_t y,
                                            int64_t x, int64_t ky0, int64_t ky1, int64_t kx0, int64_t kx1, int64_t c,
-                                           int count, int wanted, void *pooled, uint8_t *argmax, int64_t at)
+                                           twi_lanes lanes, int wanted, void *pooled, uint8_t *argmax, int64_t at)
 {
-    twi_floats best = twi_load_some(from, image, ((y + ky0) * p->width + x + kx0) * p->channels + c, count);
+    twi_floats best = twi_load_some(from, image, ((y + ky0) * p->width + x + kx0) * p->channels + c, lanes);
     twi_ints where = (twi_ints){0} + (int32_t)(ky0 * p->size[1] + kx0);
     for (int64_t ky = ky0; ky < ky1; ky++)
         for (int64_t kx = kx0; kx < kx1; kx++) {
-            twi_floats v = twi_load_some(from, image, ((y + ky) * p->width + x + kx) * p->channels + c, count);
+            twi_floats v = twi_load_some(from, image, ((y + ky) * p->width + x + kx) * p->channels + c, lanes);
             twi_ints larger = v > best;
             best = twi_choose(larger, v, best);
             if (wanted & TWI_ARGMAX)
                 where = (larger & (int32_t)(ky * p->size[1] + kx)) | (~larger & where);
         }
     if (wanted & TWI_MAXIMUM)
-        twi_store_some(to, pooled, at + c, best, count);
+        twi_store_some(to, pooled, at + c, best, lanes);
     if (wanted & TWI_ARGMAX) {
         twi_bytes bytes = twi_bytes_of_ints(where);
-        memcpy(argmax + at + c, &bytes, (size_t)count);
+        memcpy(argmax + at + c, &bytes, (size_t)lanes.count);
     }
 }
 
@@ -53,10 +53,10 @@ static inline TWI_INLINE void twi_max_row(twi_form from, twi_form to, const twi_
         int64_t x = ox * p->stride[1] - p->before[1], c = 0, at = ox * channels;
         twi_cells_inside(x, p->size[1], p->width, &kx0, &kx1);
         for (; c + TWI_LANES <= channels; c += TWI_LANES)
-            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, TWI_LANES, wanted, pooled, argmax,
+            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, TWI_ALL, wanted, pooled, argmax,
                          at);
         if (c < channels)
-            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, (int)(channels - c), wanted, pooled,
+            twi_max_cell(from, to, p, image, y, x, ky0, ky1, kx0, kx1, c, TWI_FIRST(channels - c), wanted, pooled,
                          argmax, at);
     }
 }
@@ -79,17 +79,17 @@ typedef struct twi_cover {
 } twi_cover;
 
 static inline TWI_INLINE void twi_spread_some(twi_form from, twi_form to, const void *gradient, const uint8_t *argmax,
-                                              const twi_cover *covers, int num_covers, int64_t c, int count,
+                                              const twi_cover *covers, int num_covers, int64_t c, twi_lanes lanes,
                                               void *pixel)
 {
     twi_floats sum = {0};
     for (int i = 0; i < num_covers; i++) {
         twi_bytes bytes = {0};
-        memcpy(&bytes, argmax + covers[i].at + c, (size_t)count);
+        memcpy(&bytes, argmax + covers[i].at + c, (size_t)lanes.count);
         twi_ints here = twi_ints_of_bytes(bytes) == covers[i].cell;
-        sum += twi_pass(here, twi_load_some(from, gradient, covers[i].at + c, count));
+        sum += twi_pass(here, twi_load_some(from, gradient, covers[i].at + c, lanes));
     }
-    twi_store_some(to, pixel, c, sum, count);
+    twi_store_some(to, pixel, c, sum, lanes);
 }
 
 static inline TWI_INLINE void twi_spread_pixel(twi_form from, twi_form to, int64_t channels, const void *gradient,
@@ -98,9 +98,9 @@ static inline TWI_INLINE void twi_spread_pixel(twi_form from, twi_form to, int64
 {
     int64_t c = 0;
     for (; c + TWI_LANES <= channels; c += TWI_LANES)
-        twi_spread_some(from, to, gradient, argmax, covers, num_covers, c, TWI_LANES, pixel);
+        twi_spread_some(from, to, gradient, argmax, covers, num_covers, c, TWI_ALL, pixel);
     if (c < channels)
-        twi_spread_some(from, to, gradient, argmax, covers, num_covers, c, (int)(channels - c), pixel);
+        twi_spread_some(from, to, gradient, argmax, covers, num_covers, c, TWI_FIRST(channels - c), pixel);
 }
 
 /* Row y of the gradient of one image: each cell collects from the windows whose maximum it was. */
@@ -173,7 +173,7 @@ static inline TWI_INLINE twi_floats twi_lrn_load(twi_form form, const twi_lrn *l
                                                  int64_t c)
 {
     int64_t left = l->channels - c, at = pixel * l->channels + c;
-    return left >= TWI_LANES ? twi_load(form, x, at) : twi_load_some(form, x, at, (int)left);
+    return left >= TWI_LANES ? twi_load(form, x, at) : twi_load_some(form, x, at, TWI_FIRST(left));
 }
 
 static inline TWI_INLINE void twi_lrn_store(twi_form form, const twi_lrn *l, void *y, int64_t pixel, int64_t c,
@@ -183,7 +183,7 @@ static inline TWI_INLINE void twi_lrn_store(twi_form form, const twi_lrn *l, voi
     if (left >= TWI_LANES)
         twi_store(form, y, at, v);
     else
-        twi_store_some(form, y, at, v, (int)left);
+        twi_store_some(form, y, at, v, TWI_FIRST(left));
 }
 
 static inline TWI_INLINE void twi_lrn_some(twi_form form, twi_form out, const twi_lrn *l, int64_t radius, float beta,

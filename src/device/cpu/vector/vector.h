@@ -96,47 +96,56 @@ static inline TWI_INLINE twi_halves twi_narrow(twi_floats x)
     return twi_halves_of_words(rounded >> 16);
 }
 
-/* Lanes at element i of p and after; those from `count` on are 0 and are not read. */
-static inline TWI_INLINE twi_floats twi_load_some(twi_form form, const void *p, int64_t i, int count)
+/* How many lanes of a vector are meant. `all` is a constant wherever it is inlined, so that no choice is left. */
+typedef struct twi_lanes {
+    bool all;
+    int count;
+} twi_lanes;
+
+#define TWI_ALL ((twi_lanes){true, TWI_LANES})
+#define TWI_FIRST(n) ((twi_lanes){false, (int)(n)})
+
+/* Lanes at element i of p and after; others are 0 and are not read. */
+static inline TWI_INLINE twi_floats twi_load_some(twi_form form, const void *p, int64_t i, twi_lanes lanes)
 {
     if (form == TWI_BFLOATS) {
         twi_halves halves = {0};
-        memcpy(&halves, (const uint16_t *)p + i, (size_t)count * 2);
+        memcpy(&halves, (const uint16_t *)p + i, (size_t)lanes.count * 2);
         return twi_widen(halves);
     }
     twi_floats x = {0};
 #if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
-    if (!__builtin_constant_p(count) || count != TWI_LANES)
-        return (twi_floats)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), (const float *)p + i);
+    if (!lanes.all)
+        return (twi_floats)_mm512_maskz_loadu_ps((__mmask16)((1u << lanes.count) - 1), (const float *)p + i);
 #endif
-    memcpy(&x, (const float *)p + i, (size_t)count * 4);
+    memcpy(&x, (const float *)p + i, (size_t)lanes.count * 4);
     return x;
 }
 
-static inline TWI_INLINE void twi_store_some(twi_form form, void *p, int64_t i, twi_floats x, int count)
+static inline TWI_INLINE void twi_store_some(twi_form form, void *p, int64_t i, twi_floats x, twi_lanes lanes)
 {
     if (form == TWI_BFLOATS) {
         twi_halves halves = twi_narrow(x);
-        memcpy((uint16_t *)p + i, &halves, (size_t)count * 2);
+        memcpy((uint16_t *)p + i, &halves, (size_t)lanes.count * 2);
         return;
     }
 #if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
-    if (!__builtin_constant_p(count) || count != TWI_LANES) {
-        _mm512_mask_storeu_ps((float *)p + i, (__mmask16)((1u << count) - 1), (__m512)x);
+    if (!lanes.all) {
+        _mm512_mask_storeu_ps((float *)p + i, (__mmask16)((1u << lanes.count) - 1), (__m512)x);
         return;
     }
 #endif
-    memcpy((float *)p + i, &x, (size_t)count * 4);
+    memcpy((float *)p + i, &x, (size_t)lanes.count * 4);
 }
 
 static inline TWI_INLINE twi_floats twi_load(twi_form form, const void *p, int64_t i)
 {
-    return twi_load_some(form, p, i, TWI_LANES);
+    return twi_load_some(form, p, i, TWI_ALL);
 }
 
 static inline TWI_INLINE void twi_store(twi_form form, void *p, int64_t i, twi_floats x)
 {
-    twi_store_some(form, p, i, x, TWI_LANES);
+    twi_store_some(form, p, i, x, TWI_ALL);
 }
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------- */
