@@ -85,7 +85,9 @@ static void tensor_that_is_too_short_is_none(void **state)
     deallocated = 0;
     assert_null(TF_NewTensor(TF_FLOAT, NULL, 0, malloc(1), 0, deallocate, &deallocated));
     assert_int_equal(deallocated, 1);
+#ifndef ON_TENSORFLOW /* which aborts */
     assert_null(TF_AllocateTensor(TF_FLOAT, (int64_t[]){1LL << 62, 1LL << 62}, 2, 64));
+#endif
 }
 
 static void memory_of_any_alignment_is_taken(void **state)
