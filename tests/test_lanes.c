@@ -328,6 +328,32 @@ static void a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_
     close_fixture(&f);
 }
 
+static void a_lane_that_was_cancelled_can_be_opened_again(void **state)
+{
+    (void)state;
+    fixture f;
+    runner waiting;
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    open_fixture(&f);
+    begin(&waiting, &f, 1, f.gated);
+    wait_until_entered(&f.gate);
+    tw_session_cancel_lane(f.s, 1);
+    assert_true(run_in(&f, 0, f.read) == 3);
+    open_gate(&f.gate);
+    pthread_join(waiting.thread, NULL);
+    assert_int_equal(waiting.status, TW_CANCELLED);
+    assert_fails(tw_session_run_in(f.s, 1, NULL, 0, &f.read, 1, &value, &error), TW_CANCELLED, "was cancelled");
+    tw_session_reopen_lane(f.s, 1);
+    assert_true(run_in(&f, 1, f.gated) == 20);
+    tw_session_reopen_lane(f.s, 2); /* nothing has run there */
+    tw_session_reopen_lane(f.s, -1);
+    tw_session_cancel(f.s);
+    tw_session_reopen_lane(f.s, 1);
+    assert_fails(tw_session_run_in(f.s, 1, NULL, 0, &f.read, 1, &value, &error), TW_CANCELLED, "was cancelled");
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_repeated_run_in_a_lane_allocates_nothing),
         cmocka_unit_test(a_lane_that_does_not_exist_is_refused),
         cmocka_unit_test(a_cancelled_session_ends_its_runs_and_keeps_its_values),
+        cmocka_unit_test(a_lane_that_was_cancelled_can_be_opened_again),
         cmocka_unit_test(a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

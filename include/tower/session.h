@@ -126,6 +126,10 @@ TW_API void tw_session_cancel(tw_session *session);
 /* The same for one lane: the run in it, and all that would follow there. A number that is no lane is none. */
 TW_API void tw_session_cancel_lane(tw_session *session, int lane);
 
+/* Once no run is in the lane: runs may begin there again. So a run that took too long is ended, and no other. Lanes
+ * that the session gives out stay cancelled, and so does a session. */
+TW_API void tw_session_reopen_lane(tw_session *session, int lane);
+
 typedef struct tw_feed_shape {
     tw_output output;
     tw_shape shape; /* wholly known */

@@ -130,9 +130,10 @@ void write_library(wire *w, const TF_Graph *graph); /* field 2 of a GraphDef, if
 /* -- session.c -- */
 const TF_Graph *session_graph(const TF_Session *session);
 struct partial_run **partial_runs_of(TF_Session *session); /* the first of them */
-/* A run of the graph, whose lock is not held, in a lane that nobody else is in. */
-void run_session(TF_Session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches, int num_fetches,
-                 tw_tensor **results, TF_Status *status);
+/* A run of the graph, whose lock is not held, in a lane that nobody else is in. timeout_ms not above 0: as long as the
+ * session's options say. */
+void run_session(TF_Session *session, int64_t timeout_ms, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                 int num_fetches, tw_tensor **results, TF_Status *status);
 
 /* -- partial.c -- */
 typedef struct partial_run partial_run;

@@ -2,10 +2,12 @@
  * that runs at the time, for a run that waits for another must not hold it up. */
 #include "capi.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <tower/io.h>
 #include <tower/train.h>
 
@@ -15,12 +17,14 @@ struct TF_SessionOptions {
     char *target;
     tw_device_options devices;
     tw_session_options session;
+    int64_t timeout_ms; /* of every run; not above 0: none */
 };
 
 struct TF_Session {
     TF_Graph *graph;
     tw_devices *devices;
     tw_session *tower;
+    int64_t timeout_ms; /* as the options' */
     bool closed;
     partial_run *partial_runs;
     pthread_mutex_t lock; /* of lanes */
@@ -98,7 +102,8 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
         INTRA_OP_THREADS = 2,
         GPU_OPTIONS = 6,
         ALLOW_SOFT_PLACEMENT = 7,
-        LOG_DEVICE_PLACEMENT = 8
+        LOG_DEVICE_PLACEMENT = 8,
+        OPERATION_TIMEOUT = 11
     };
     wire_field field;
     TF_SetStatus(status, TF_OK, "");
@@ -108,6 +113,7 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
     }
     options->devices = (tw_device_options){.size = sizeof options->devices};
     options->session = (tw_session_options){.size = sizeof options->session};
+    options->timeout_ms = 0;
     wire_reader r = wire_read(proto, proto_len);
     while (wire_next(&r, &field)) {
         if (field.number == DEVICE_COUNT && field.type == 2)
@@ -120,6 +126,8 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
             options->session.allow_soft_placement = field.value != 0;
         if (field.number == LOG_DEVICE_PLACEMENT)
             options->session.log_device_placement = field.value != 0;
+        if (field.number == OPERATION_TIMEOUT)
+            options->timeout_ms = (int64_t)field.value;
     }
 }
 
@@ -158,6 +166,7 @@ TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Sta
     }
     retain_graph(graph);
     session->graph = graph;
+    session->timeout_ms = opts ? opts->timeout_ms : 0;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->freed, NULL);
     return session;
@@ -208,6 +217,74 @@ static void leave_lane(TF_Session *session, int lane)
     pthread_cond_signal(&session->freed);
     pthread_mutex_unlock(&session->lock);
 }
+
+/* ---- deadlines -------------------------------------------------------------------------------------------------- */
+
+/* Of one run, which a thread of its own cancels when it takes too long. */
+typedef struct deadline {
+    TF_Session *session;
+    int lane;
+    pthread_t watcher;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t ended;
+    struct timespec at;
+    bool has_ended, has_passed;
+} deadline;
+
+static void add_ms(struct timespec *at, int64_t ms)
+{
+    at->tv_sec += ms / 1000;
+    at->tv_nsec += ms % 1000 * 1000000;
+    at->tv_sec += at->tv_nsec / 1000000000;
+    at->tv_nsec %= 1000000000;
+}
+
+/* More than once, for the lane may only come to be, or a part of the run begin, behind the first time. */
+static void *watch(void *user)
+{
+    enum { AGAIN_MS = 20 };
+    deadline *d = user;
+    pthread_mutex_lock(&d->lock);
+    while (!d->has_ended)
+        if (pthread_cond_timedwait(&d->ended, &d->lock, &d->at) == ETIMEDOUT && !d->has_ended) {
+            d->has_passed = true;
+            tw_session_cancel_lane(d->session->tower, d->lane);
+            add_ms(&d->at, AGAIN_MS);
+        }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static bool begin_deadline(deadline *d, TF_Session *session, int lane, int64_t ms)
+{
+    pthread_condattr_t attributes;
+    *d = (deadline){.session = session, .lane = lane};
+    clock_gettime(CLOCK_MONOTONIC, &d->at);
+    add_ms(&d->at, ms);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return pthread_create(&d->watcher, NULL, watch, d) == 0;
+}
+
+/* Whether it has passed; then the lane is as good as before. */
+static bool end_deadline(deadline *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->has_ended = true;
+    pthread_cond_signal(&d->ended);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->watcher, NULL);
+    pthread_mutex_destroy(&d->lock);
+    pthread_cond_destroy(&d->ended);
+    if (d->has_passed)
+        tw_session_reopen_lane(d->session->tower, d->lane);
+    return d->has_passed;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------ */
 
 typedef struct running {
     TF_Session *session;
@@ -282,19 +359,41 @@ partial_run **partial_runs_of(TF_Session *session)
     return &session->partial_runs;
 }
 
-void run_session(TF_Session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches, int num_fetches,
-                 tw_tensor **results, TF_Status *status)
+void run_session(TF_Session *session, int64_t timeout_ms, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                 int num_fetches, tw_tensor **results, TF_Status *status)
 {
     tw_error error = TW_NO_ERROR;
+    deadline deadline;
     int lane = take_lane(session);
+    int64_t ms = timeout_ms > 0 ? timeout_ms : session->timeout_ms;
+    if (ms > 0 && !begin_deadline(&deadline, session, lane, ms)) {
+        leave_lane(session, lane);
+        set_status(status, TF_RESOURCE_EXHAUSTED, "there is no thread that waits for the run's deadline");
+        return;
+    }
     pthread_rwlock_rdlock(&session->graph->lock);
     if (__atomic_load_n(&session->closed, __ATOMIC_ACQUIRE))
         error = (tw_error){TW_CANCELLED, "Session has been closed."};
     else
         tw_session_run_in(session->tower, lane, feeds, num_feeds, fetches, num_fetches, results, &error);
     pthread_rwlock_unlock(&session->graph->lock);
+    bool closed = __atomic_load_n(&session->closed, __ATOMIC_ACQUIRE);
+    if (ms > 0 && end_deadline(&deadline) && error.status == TW_CANCELLED && !closed)
+        error = (tw_error){TW_DEADLINE_EXCEEDED, "Timed out waiting for notification"};
     leave_lane(session, lane);
     set_error(status, &error);
+}
+
+static int64_t read_timeout(const TF_Buffer *run_options)
+{
+    enum { TIMEOUT_IN_MS = 2 };
+    int64_t ms = 0;
+    wire_field field;
+    wire_reader r = run_options ? wire_read(run_options->data, run_options->length) : (wire_reader){0};
+    while (run_options && wire_next(&r, &field))
+        if (field.number == TIMEOUT_IN_MS)
+            ms = (int64_t)field.value;
+    return ms;
 }
 
 void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_Output *inputs,
@@ -322,7 +421,8 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
         set_no_memory(status);
     else if (collect_feeds(&r, inputs, input_values, ninputs) &&
              collect_fetches(&r, outputs, noutputs, target_opers, ntargets))
-        run_session(session, r.feeds, r.num_feeds, r.fetches, r.num_fetches, r.results, status);
+        run_session(session, read_timeout(run_options), r.feeds, r.num_feeds, r.fetches, r.num_fetches, r.results,
+                    status);
     if (is_ok(status) && give_results(&r, output_values) && run_metadata)
         fill_buffer(run_metadata, &(wire){0}, status);
     for (int i = 0; r.feeds && i < r.num_feeds; i++)

@@ -497,6 +497,13 @@ void twi_dispatchers_cancel(twi_dispatchers *all)
     pthread_mutex_unlock(&all->lock);
 }
 
+void twi_dispatchers_reopen(twi_dispatchers *all)
+{
+    pthread_mutex_lock(&all->lock);
+    all->cancelled = false;
+    pthread_mutex_unlock(&all->lock);
+}
+
 /* Whatever an earlier run has left is gone then. False if the session was cancelled. */
 static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds)
 {

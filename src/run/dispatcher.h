@@ -32,5 +32,7 @@ tw_status twi_dispatchers_run(twi_dispatchers *dispatchers, twi_plan *plan, int6
 /* The run in progress, if any, ends at its next step, and this and all later ones fail with TW_CANCELLED. Its kernels
  * that wait are the caller's to wake. */
 void twi_dispatchers_cancel(twi_dispatchers *dispatchers);
+/* Between runs: later ones begin again. */
+void twi_dispatchers_reopen(twi_dispatchers *dispatchers);
 
 #endif

@@ -157,6 +157,15 @@ void tw_session_cancel_lane(tw_session *s, int number)
         twi_end_lane(s->devices->items[0], number, TW_CANCELLED, "the lane was cancelled");
 }
 
+void tw_session_reopen_lane(tw_session *s, int number)
+{
+    TWI_NEED_OR(s, );
+    pthread_mutex_lock(&s->lock);
+    if (number >= 0 && number < TWI_FIRST_GIVEN && s->lanes[number] && !s->cancelled)
+        twi_dispatchers_reopen(s->lanes[number]->dispatchers);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* The lane of that number, made when first used. */
 static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error *error)
 {

@@ -505,6 +505,59 @@ static void saved_model_is_served_and_trained(void **state)
     TF_DeleteStatus(s);
 }
 
+/* ---- deadlines -------------------------------------------------------------------------------------------------- */
+
+static void assert_timed_out(TF_Session *session, const TF_Buffer *options, TF_Output fetch, TF_Status *s)
+{
+    TF_Tensor *result = NULL;
+    TF_SessionRun(session, options, NULL, NULL, 0, &fetch, &result, 1, NULL, 0, NULL, s);
+    assert_wrong(s, TF_DEADLINE_EXCEEDED, "Timed out waiting for notification");
+    assert_null(result);
+}
+
+static void a_run_that_takes_too_long_is_ended_and_no_other(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_OperationDescription *d = TF_NewOperation(graph, "FIFOQueueV2", "queue");
+    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
+    TF_Operation *queue = TF_FinishOperation(d, s);
+    d = TF_NewOperation(graph, "QueueEnqueueV2", "put");
+    TF_AddInput(d, out(queue));
+    TF_AddInputList(d, (TF_Output[]){out(constant(graph, "seven", int_tensor(7), s))}, 1);
+    const TF_Operation *put = TF_FinishOperation(d, s);
+    assert_fine(s);
+    d = TF_NewOperation(graph, "QueueDequeueV2", "take");
+    TF_AddInput(d, out(queue));
+    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
+    TF_Output take = out(TF_FinishOperation(d, s));
+    assert_fine(s);
+    TF_SessionOptions *of_all = TF_NewSessionOptions();
+    TF_SetConfig(of_all, "\x58\x1e", 2, s); /* operation_timeout_in_ms: 30 */
+    assert_fine(s);
+    TF_Buffer *of_one = TF_NewBufferFromString("\x10\x1e", 2);     /* timeout_in_ms: 30 */
+    TF_Buffer *long_one = TF_NewBufferFromString("\x10\xe0\xd4\x03", 4); /* 60000 */
+    for (int i = 0; i < 2; i++) {
+        TF_Session *session = i ? TF_NewSession(graph, of_all, s) : session_of(graph, s);
+        for (int k = 0; k < 2; k++)
+            assert_timed_out(session, i ? NULL : of_one, take, s);
+        TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, &put, 1, NULL, s);
+        assert_fine(s);
+        TF_Tensor *result = NULL;
+        TF_SessionRun(session, long_one, NULL, NULL, 0, &take, &result, 1, NULL, 0, NULL, s);
+        assert_fine(s);
+        assert_int_equal(*(int32_t *)TF_TensorData(result), 7);
+        TF_DeleteTensor(result);
+        close_session(session, s);
+    }
+    TF_DeleteBuffer(of_one);
+    TF_DeleteBuffer(long_one);
+    TF_DeleteSessionOptions(of_all);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, RUNS = 50 };
@@ -617,6 +670,7 @@ int main(void)
         cmocka_unit_test(wrong_runs_say_what_is_wrong),
         cmocka_unit_test(session_lists_devices),
         cmocka_unit_test(saved_model_is_served_and_trained),
+        cmocka_unit_test(a_run_that_takes_too_long_is_ended_and_no_other),
         cmocka_unit_test(threads_run_one_session_while_they_build),
         cmocka_unit_test(handle_of_a_tensor_shares_it_and_stays_on_the_first_cpu),
     };
