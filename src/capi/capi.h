@@ -58,7 +58,6 @@ struct TF_Graph {
     int num_functions;
     TF_Graph *around;  /* of a loop's condition: the graph that the loop is to be part of, */
     TF_Output *begins; /* and what it begins with there */
-    bool has_loop;     /* that was made by TF_FinishWhile() */
 };
 
 /* -- status.c -- */

@@ -115,8 +115,6 @@ static bool check(const TF_WhileParams *p, TF_Status *status)
         TF_OperationOutputType(p->cond_output) != TF_BOOL)
         set_status(status, TF_INVALID_ARGUMENT, "BuildWhileLoop: 'cond' argument must return a boolean output, got %s",
                    tw_dtype_name((tw_dtype)TF_OperationOutputType(p->cond_output)));
-    if (is_ok(status) && (p->cond_graph->has_loop || p->body_graph->has_loop))
-        set_status(status, TF_UNIMPLEMENTED, "loop '%s': a loop inside of a loop cannot be built here", p->name);
     for (int i = 0; i < p->ninputs && is_ok(status); i++) {
         snprintf(field, sizeof field, "body_outputs[%d]", i);
         check_output(p->body_graph, p->body_outputs[i], field, status);
@@ -173,8 +171,6 @@ void TF_FinishWhile(const TF_WhileParams *params, TF_Status *status, TF_Output *
         TF_GraphRemoveFunction(graph, cond->name, unasked); /* nodes are all that is left of them */
         TF_GraphRemoveFunction(graph, body->name, unasked);
     }
-    if (made)
-        params->cond_graph->around->has_loop = true;
     for (int i = 0; i < params->ninputs && made; i++)
         outputs[i] = (TF_Output){made, i};
     TF_DeleteFunction(cond);

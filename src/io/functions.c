@@ -1206,10 +1206,11 @@ const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, co
     return missing;
 }
 
-/* Whether the node takes nothing that says where it is, or uses what may be changed before: in a function only. */
+/* Whether the node takes nothing that says where it is, or uses what may be changed before: in a function only. What
+ * comes after another node of the function is where that one is. */
 static bool needs_pivot(const place *p, const Twi__NodeDef *node)
 {
-    bool is_lost = true, uses = false;
+    bool is_lost = count_data(node) == node->n_input, uses = false;
     for (size_t i = 0; i < count_data(node) && p->pivot; i++) {
         int argument = argument_number(p, node->input[i]);
         is_lost = is_lost && argument >= 0 && p->unchanging && p->unchanging[argument];

@@ -1,5 +1,4 @@
-/* Graphs that are built operation by operation, and read again: inputs, attributes, colocation, messages, ops,
- * functions. label: threads */
+/* Graphs that are built operation by operation, and read again: inputs, attributes, colocation, messages, ops. */
 #include "client.h"
 
 static TF_Status *s;

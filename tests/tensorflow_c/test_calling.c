@@ -256,6 +256,38 @@ static void loops_run(void **state)
     assert_float_equal(value_of(outputs[1], 0), 20, 0);
 }
 
+/* TensorFlow's own says that the output has no value.
+ * while (x < 20) for (y = x, top = x + x; y < top; y += 1) x = y, for x from 1 */
+static void loops_run_in_loops(void **state)
+{
+    (void)state;
+    TF_Output one = out(placeholder(graph, "one", TF_INT32, s)), inside[2], output;
+    TF_WhileParams outer = begin_loop(&one, 1);
+    outer.name = "outer";
+    TF_Operation *limit = constant(outer.cond_graph, "limit", int_tensor(20), s);
+    outer.cond_output = out(binary(outer.cond_graph, "Less", "less", outer.cond_inputs[0], out(limit), s));
+    TF_Output x = outer.body_inputs[0], begins[] = {x, out(add(outer.body_graph, "twice", x, x, s))};
+    TF_WhileParams inner = TF_NewWhile(outer.body_graph, begins, 2, s);
+    assert_fine(s);
+    inner.name = "inner";
+    inner.cond_output = out(binary(inner.cond_graph, "Less", "less", inner.cond_inputs[0], inner.cond_inputs[1], s));
+    TF_Operation *step = constant(inner.body_graph, "step", int_tensor(1), s);
+    inner.body_outputs[0] = out(add(inner.body_graph, "more", inner.body_inputs[0], out(step), s));
+    inner.body_outputs[1] = inner.body_inputs[1];
+    TF_FinishWhile(&inner, s, inside);
+    assert_fine(s);
+    outer.body_outputs[0] = inside[0];
+    TF_FinishWhile(&outer, s, &output);
+    assert_fine(s);
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *first = int_tensor(1), *result = run(session, one, first, output, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), 32);
+    TF_DeleteTensor(first);
+    TF_DeleteTensor(result);
+    close_session(session, s);
+}
+
 /* TensorFlow's own makes a gradient that does not run wherever it needs values of the loop's rounds. */
 static void gradients_go_back_through_loops(void **state)
 {
@@ -364,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
 #ifndef ON_TENSORFLOW
+        cmocka_unit_test_setup_teardown(loops_run_in_loops, begin, end),
         cmocka_unit_test_setup_teardown(gradients_go_back_through_loops, begin, end),
         cmocka_unit_test_setup_teardown(what_is_missing_says_so, begin, end),
 #endif
