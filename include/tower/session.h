@@ -49,11 +49,17 @@ typedef struct tw_session_options {
  * for what cannot be. A kernel may still refuse a node for its attributes or shapes when a run is planned. */
 TW_API bool tw_devices_have_kernel(const tw_devices *devices, int device, const tw_node *node);
 
-/* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs, not during one.
+/* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs, and during
+ * one while the session is held (tw_session_hold).
  * Fails with the graph's own error if that has one. options NULL: all zero. */
 TW_API tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **session,
                                    tw_error *error);
 TW_API void tw_session_destroy(tw_session *session); /* NULL is fine; cancels runs in progress and waits for them */
+
+/* Between the two the session does not look at its graph, which may grow although runs are under way: one that has to
+ * plan waits. Whoever holds it calls nothing else of the session, and is the one that releases it. */
+TW_API void tw_session_hold(tw_session *session);
+TW_API void tw_session_release(tw_session *session);
 
 typedef struct tw_feed {
     tw_output output;  /* usually a Placeholder's; any output may be fed */

@@ -582,13 +582,13 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
 TF_Operation *TF_FinishOperation(TF_OperationDescription *desc, TF_Status *status)
 {
     TF_Graph *graph = desc->graph;
-    pthread_rwlock_wrlock(&graph->lock);
+    begin_building(graph);
     TF_Operation *made = add(desc, status);
     if (made && desc->device) {
         made->device = desc->device;
         desc->device = NULL;
     }
-    pthread_rwlock_unlock(&graph->lock);
+    end_building(graph);
     delete_description(desc);
     return made;
 }

@@ -1,9 +1,8 @@
 /* capi.h - what the files of TensorFlow's C API share. They stand on Tower's public headers alone.
  *
- * A TF_Graph has a tw_graph and, for each of its nodes, a TF_Operation of the same number. Whoever builds holds the
- * graph's lock for writing, and whoever runs or looks something up for reading. The lock lets readers pass those who
- * wait to write: otherwise a run that waits for a queue would hold up, with a builder between them, the run that fills
- * the queue. */
+ * A TF_Graph has a tw_graph and, for each of its nodes, a TF_Operation of the same number. Whoever looks something up
+ * holds the graph's lock for reading, and whoever builds for writing; a builder of nodes holds the graph's sessions,
+ * too (begin_building), which may be running. */
 #ifndef CAPI_H
 #define CAPI_H
 
@@ -51,6 +50,7 @@ struct TF_Operation {
 struct TF_Graph {
     pthread_rwlock_t lock;
     int references; /* its own, and one for each session */
+    TF_Session *sessions;
     tw_graph *tower;
     TF_Operation **operations; /* [num_operations] by the numbers of their nodes */
     int num_operations;
@@ -78,8 +78,8 @@ tw_tensor *tensor_to_tower(TF_Tensor *tensor, tw_error *error); /* yours; NULL: 
 bool write_tensor(wire *w, const TF_Tensor *tensor); /* as a TensorProto. False: it has what no message can have */
 
 /* -- graph.c -- */
-/* Makes operations of the nodes that have come since; false: memory ran out, and these nodes are no more. The lock is
- * held for writing, as for the next. */
+/* Makes operations of the nodes that have come since; false: memory ran out, and these nodes are no more. Between
+ * begin_building() and end_building(), as the next. */
 bool sync_graph(TF_Graph *graph);
 void take_back(TF_Graph *graph, int count); /* leaves so many operations */
 void retain_graph(TF_Graph *graph);
@@ -99,6 +99,8 @@ bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_S
 tw_shape shape_of(const int64_t *dims, int num_dims);
 
 /* -- session.c -- */
+void begin_building(TF_Graph *graph);
+void end_building(TF_Graph *graph);
 const tw_device_options *device_options_of(const TF_SessionOptions *options); /* borrowed */
 TF_DeviceList *list_devices(const tw_devices *devices, TF_Status *status);
 

@@ -109,11 +109,11 @@ void TF_AddGradientsWithPrefix(TF_Graph *g, const char *prefix, TF_Output *y, in
         dy[i] = (TF_Output){NULL, 0};
     if (!d.y || !d.given || !d.x || !d.found)
         set_no_memory(status);
-    pthread_rwlock_wrlock(&g->lock);
+    begin_building(g);
     if (is_ok(status) && translate(g, y, ny, d.y, status) && translate(g, dx, ny, d.given, status) &&
         translate(g, x, nx, d.x, status))
         differentiate(&d, dx != NULL, dy);
-    pthread_rwlock_unlock(&g->lock);
+    end_building(g);
     free(d.y);
     free(d.given);
     free(d.x);

@@ -15,7 +15,7 @@ TF_Graph *TF_NewGraph(void)
         return NULL;
     }
     graph->references = 1;
-    pthread_rwlock_init(&graph->lock, NULL); /* glibc's lets readers pass (capi.h) */
+    pthread_rwlock_init(&graph->lock, NULL);
     return graph;
 }
 
@@ -189,9 +189,9 @@ void TF_GraphSetTensorShape(TF_Graph *graph, TF_Output output, const int64_t *di
     tw_error error = TW_NO_ERROR;
     if (!find_output(graph, output, &found, status))
         return;
-    pthread_rwlock_wrlock(&graph->lock);
+    begin_building(graph);
     tw_output_refine(found, shape_of(dims, num_dims), &error);
-    pthread_rwlock_unlock(&graph->lock);
+    end_building(graph);
     set_error(status, &error);
 }
 

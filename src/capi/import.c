@@ -342,9 +342,9 @@ TF_ImportGraphDefResults *TF_GraphImportGraphDefWithResults(TF_Graph *graph, con
     else if (!allocate(&m))
         set_no_memory(status);
     else if (translate(&m)) {
-        pthread_rwlock_wrlock(&graph->lock);
+        begin_building(graph);
         import(&m, graph_def);
-        pthread_rwlock_unlock(&graph->lock);
+        end_building(graph);
     }
     free(m.names);
     free(m.nodes);

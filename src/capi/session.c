@@ -27,6 +27,7 @@ struct TF_Session {
     int64_t timeout_ms; /* as the options' */
     bool closed;
     partial_run *partial_runs;
+    TF_Session *next; /* of the graph's */
     pthread_mutex_t lock; /* of lanes */
     pthread_cond_t freed;
     bool busy[MOST_LANES];
@@ -154,8 +155,11 @@ TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Sta
     tw_session_options options = opts ? opts->session : (tw_session_options){.size = sizeof options};
     if (tw_devices_create(opts ? &opts->devices : NULL, &session->devices, &error) == TW_OK) {
         options.devices = session->devices;
-        pthread_rwlock_rdlock(&graph->lock);
-        tw_session_create(graph->tower, &options, &session->tower, &error);
+        pthread_rwlock_wrlock(&graph->lock);
+        if (tw_session_create(graph->tower, &options, &session->tower, &error) == TW_OK) {
+            session->next = graph->sessions;
+            graph->sessions = session;
+        }
         pthread_rwlock_unlock(&graph->lock);
     }
     set_error(status, &error);
@@ -184,13 +188,35 @@ void TF_DeleteSession(TF_Session *session, TF_Status *status)
     TF_SetStatus(status, TF_OK, "");
     if (!session)
         return;
+    pthread_rwlock_wrlock(&session->graph->lock);
+    TF_Session **link = &session->graph->sessions;
+    while (*link != session)
+        link = &(*link)->next;
+    *link = session->next;
     tw_session_destroy(session->tower);
+    pthread_rwlock_unlock(&session->graph->lock);
     free_partial_runs(session->partial_runs);
     tw_devices_destroy(session->devices);
     release_graph(session->graph);
     pthread_mutex_destroy(&session->lock);
     pthread_cond_destroy(&session->freed);
     free(session);
+}
+
+/* ---- building under runs ---------------------------------------------------------------------------------------- */
+
+void begin_building(TF_Graph *graph)
+{
+    pthread_rwlock_wrlock(&graph->lock);
+    for (TF_Session *session = graph->sessions; session; session = session->next)
+        tw_session_hold(session->tower);
+}
+
+void end_building(TF_Graph *graph)
+{
+    for (TF_Session *session = graph->sessions; session; session = session->next)
+        tw_session_release(session->tower);
+    pthread_rwlock_unlock(&graph->lock);
 }
 
 /* ---- running ---------------------------------------------------------------------------------------------------- */
@@ -371,12 +397,10 @@ void run_session(TF_Session *session, int64_t timeout_ms, const tw_feed *feeds, 
         set_status(status, TF_RESOURCE_EXHAUSTED, "there is no thread that waits for the run's deadline");
         return;
     }
-    pthread_rwlock_rdlock(&session->graph->lock);
     if (__atomic_load_n(&session->closed, __ATOMIC_ACQUIRE))
         error = (tw_error){TW_CANCELLED, "Session has been closed."};
     else
         tw_session_run_in(session->tower, lane, feeds, num_feeds, fetches, num_fetches, results, &error);
-    pthread_rwlock_unlock(&session->graph->lock);
     bool closed = __atomic_load_n(&session->closed, __ATOMIC_ACQUIRE);
     if (ms > 0 && end_deadline(&deadline) && error.status == TW_CANCELLED && !closed)
         error = (tw_error){TW_DEADLINE_EXCEEDED, "Timed out waiting for notification"};
@@ -544,14 +568,14 @@ static TF_Session *load(const TF_SessionOptions *options, const char *directory,
 {
     tw_error error = TW_NO_ERROR;
     tw_graph_about *about = NULL;
-    pthread_rwlock_wrlock(&graph->lock);
+    begin_building(graph);
     if (graph->num_operations > 0)
         set_status(status, TF_INVALID_ARGUMENT, "Graph is non-empty.");
     else if (tw_graph_load(graph->tower, directory, &(tw_load_options){.tags = tags}, &about, &error) != TW_OK)
         set_error(status, &error);
     else if (!sync_graph(graph))
         set_no_memory(status);
-    pthread_rwlock_unlock(&graph->lock);
+    end_building(graph);
     TF_Session *session = is_ok(status) ? TF_NewSession(graph, options, status) : NULL;
     if (session && load_values(session->tower, about, &error) != TW_OK) {
         TF_DeleteSession(session, status);

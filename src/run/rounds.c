@@ -9,7 +9,8 @@
 #include <string.h>
 
 typedef struct twi_rounds {
-    twi_planner planner; /* the session's, for a round */
+    const twi_planner *around; /* the session's, */
+    twi_planner planner;       /* and for a round */
     twi_frames frames;   /* of the graph as it was when it had so many nodes: */
     int num_nodes;
     twi_lane *lane;
@@ -33,9 +34,26 @@ static void close_rounds(twi_rounds *rounds)
     twi_free(rounds);
 }
 
+/* Before a round is planned, with the planner's lock held: the graph may have grown since the last one was. */
+static tw_status place(void *user, tw_error *error)
+{
+    twi_rounds *rounds = user;
+    const tw_graph *graph = rounds->planner.request.graph;
+    tw_status status = rounds->around->place(rounds->around->user, error);
+    if (status != TW_OK || rounds->num_nodes == graph->nodes.count)
+        return status;
+    twi_frames_free(&rounds->frames);
+    rounds->frames = (twi_frames){0};
+    rounds->num_nodes = graph->nodes.count;
+    return twi_frames_find(graph, &rounds->frames, error);
+}
+
 static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_error *error)
 {
+    rounds->around = chained->planner;
     rounds->planner = *chained->planner;
+    rounds->planner.place = place;
+    rounds->planner.user = rounds;
     rounds->planner.request.frames = &rounds->frames;
     rounds->planner.request.frame = chained->frame;
     rounds->planner.request.series = chained->series;
@@ -47,7 +65,7 @@ static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_
         return twi_fail_memory(error, "preparing a loop");
     for (int i = 0; i < chained->num_fed; i++)
         rounds->feeds[i].output = chained->fed[i];
-    return twi_lane_create(&rounds->planner, rounds->planner.wake, rounds->planner.user, &rounds->lane, error);
+    return twi_lane_create(&rounds->planner, chained->planner->wake, chained->planner->user, &rounds->lane, error);
 }
 
 tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw_error *error)
@@ -127,22 +145,6 @@ static tw_status leave(const twi_step *step, twi_rounds *rounds)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-/* The graph may have grown since the last run. */
-static tw_status look_at_frames(twi_rounds *rounds, tw_error *error)
-{
-    const tw_graph *graph = rounds->planner.request.graph;
-    tw_status status = TW_OK;
-    pthread_mutex_lock(rounds->planner.lock);
-    if (rounds->num_nodes != graph->nodes.count) {
-        twi_frames_free(&rounds->frames);
-        rounds->frames = (twi_frames){0};
-        rounds->num_nodes = graph->nodes.count;
-        status = twi_frames_find(graph, &rounds->frames, error);
-    }
-    pthread_mutex_unlock(rounds->planner.lock);
-    return status;
-}
-
 static tw_status run_round(const twi_chained *chained, twi_rounds *rounds, bool *goes_on, tw_error *error)
 {
     twi_wanted wanted = {.feeds = rounds->feeds,
@@ -168,9 +170,7 @@ tw_status twi_rounds_run(const twi_step *step)
     const twi_chained *chained = step->loop->chained;
     twi_rounds *rounds = chained->rounds;
     bool goes_on = true;
-    tw_status status = look_at_frames(rounds, step->run.error);
-    if (status == TW_OK)
-        status = enter(step, chained, rounds);
+    tw_status status = enter(step, chained, rounds);
     while (goes_on && status == TW_OK) {
         if (step->run.ending && atomic_load_explicit(step->run.ending, memory_order_relaxed))
             return twi_fail(step->run.error, TW_CANCELLED, "the run has ended");

@@ -295,10 +295,21 @@ static tw_status check_wanted(const tw_session *s, const twi_wanted *w, tw_error
 static tw_status find_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, twi_link **link, tw_error *error)
 {
     twi_cut *cut;
+    pthread_mutex_lock(&s->lock);
     tw_status status = check_wanted(s, w, error);
+    pthread_mutex_unlock(&s->lock);
     if (status == TW_OK)
         status = twi_cut_find(lane, w, &cut, error);
     return status == TW_OK ? twi_link_find(lane, cut, w, link, error) : status;
+}
+
+/* A graph's own error has a place already. */
+static void say_where(tw_session *s, tw_error *error)
+{
+    pthread_mutex_lock(&s->lock);
+    if (tw_graph_status(s->graph) == TW_OK)
+        twi_graph_say_where(s->graph, error);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* Takes the lane's turn, for whoever gives it back, and finds the plan. Without a plan the turn is not taken. */
@@ -313,8 +324,7 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
     if (status == TW_OK)
         return TW_OK;
     pthread_mutex_unlock(&(*lane)->turn);
-    if (tw_graph_status(s->graph) == TW_OK) /* else the message has a place already */
-        twi_graph_say_where(s->graph, error);
+    say_where(s, error);
     return status;
 }
 
@@ -361,7 +371,7 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
     status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, w->to, results, done, error);
     pthread_mutex_unlock(&lane->turn);
     if (status != TW_OK)
-        twi_graph_say_where(s->graph, error);
+        say_where(s, error);
     return status;
 }
 
@@ -413,6 +423,20 @@ tw_devices *tw_session_devices(const tw_session *s)
 {
     TWI_NEED_OR(s, NULL);
     return s->devices;
+}
+
+/* ---- its graph ------------------------------------------------------------------------------------------------- */
+
+void tw_session_hold(tw_session *s)
+{
+    TWI_NEED_OR(s, );
+    pthread_mutex_lock(&s->lock);
+}
+
+void tw_session_release(tw_session *s)
+{
+    TWI_NEED_OR(s, );
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- what outlives a run --------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <tensorflow/c/eager/c_api.h>
 
 #include <pthread.h>
+#include <time.h>
 
 static int deallocated;
 
@@ -507,6 +508,35 @@ static void saved_model_is_served_and_trained(void **state)
 
 /* ---- deadlines -------------------------------------------------------------------------------------------------- */
 
+static TF_Operation *a_queue(TF_Graph *graph, TF_Status *s)
+{
+    TF_OperationDescription *d = TF_NewOperation(graph, "FIFOQueueV2", "queue");
+    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
+    TF_Operation *queue = TF_FinishOperation(d, s);
+    assert_fine(s);
+    return queue;
+}
+
+static const TF_Operation *put_seven(TF_Graph *graph, TF_Operation *queue, TF_Status *s)
+{
+    TF_OperationDescription *d = TF_NewOperation(graph, "QueueEnqueueV2", "put");
+    TF_AddInput(d, out(queue));
+    TF_AddInputList(d, (TF_Output[]){out(constant(graph, "seven", int_tensor(7), s))}, 1);
+    const TF_Operation *put = TF_FinishOperation(d, s);
+    assert_fine(s);
+    return put;
+}
+
+static TF_Output take_from(TF_Graph *graph, TF_Operation *queue, TF_Status *s)
+{
+    TF_OperationDescription *d = TF_NewOperation(graph, "QueueDequeueV2", "take");
+    TF_AddInput(d, out(queue));
+    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
+    TF_Operation *take = TF_FinishOperation(d, s);
+    assert_fine(s);
+    return out(take);
+}
+
 static void assert_timed_out(TF_Session *session, const TF_Buffer *options, TF_Output fetch, TF_Status *s)
 {
     TF_Tensor *result = NULL;
@@ -520,19 +550,9 @@ static void a_run_that_takes_too_long_is_ended_and_no_other(void **state)
     (void)state;
     TF_Status *s = TF_NewStatus();
     TF_Graph *graph = TF_NewGraph();
-    TF_OperationDescription *d = TF_NewOperation(graph, "FIFOQueueV2", "queue");
-    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
-    TF_Operation *queue = TF_FinishOperation(d, s);
-    d = TF_NewOperation(graph, "QueueEnqueueV2", "put");
-    TF_AddInput(d, out(queue));
-    TF_AddInputList(d, (TF_Output[]){out(constant(graph, "seven", int_tensor(7), s))}, 1);
-    const TF_Operation *put = TF_FinishOperation(d, s);
-    assert_fine(s);
-    d = TF_NewOperation(graph, "QueueDequeueV2", "take");
-    TF_AddInput(d, out(queue));
-    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
-    TF_Output take = out(TF_FinishOperation(d, s));
-    assert_fine(s);
+    TF_Operation *queue = a_queue(graph, s);
+    const TF_Operation *put = put_seven(graph, queue, s);
+    TF_Output take = take_from(graph, queue, s);
     TF_SessionOptions *of_all = TF_NewSessionOptions();
     TF_SetConfig(of_all, "\x58\x1e", 2, s); /* operation_timeout_in_ms: 30 */
     assert_fine(s);
@@ -614,6 +634,100 @@ static void threads_run_one_session_while_they_build(void **state)
     TF_DeleteStatus(s);
 }
 
+static void *take_seven(void *user)
+{
+    shared *w = user;
+    TF_Status *s = TF_NewStatus();
+    TF_Buffer *options = TF_NewBufferFromString("\x10\xa0\x9c\x01", 4); /* timeout_in_ms: 20000 */
+    TF_Tensor *result = NULL;
+    TF_Output take = out(w->x);
+    TF_SessionRun(w->session, options, NULL, NULL, 0, &take, &result, 1, NULL, 0, NULL, s);
+    w->wrong = !result || *(int32_t *)TF_TensorData(result) != 7;
+    TF_DeleteTensor(result);
+    TF_DeleteBuffer(options);
+    TF_DeleteStatus(s);
+    return NULL;
+}
+
+static void what_a_run_waits_for_may_be_built_meanwhile(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_Operation *queue = a_queue(graph, s);
+    shared waits = {graph, session_of(graph, s), take_from(graph, queue, s).oper, NULL, 0, 0};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take_seven, &waits), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* for the run to begin; right also if it has not */
+    const TF_Operation *put = put_seven(graph, queue, s);
+    TF_SessionRun(waits.session, NULL, NULL, NULL, 0, NULL, NULL, 0, &put, 1, NULL, s);
+    assert_fine(s);
+    pthread_join(thread, NULL);
+    assert_int_equal(waits.wrong, 0);
+    close_session(waits.session, s);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
+enum { LONGEST = 256 };
+
+/* Runs whose loop has another shape in each round, each of which is planned. */
+static void *double_lengths(void *user)
+{
+    shared *w = user;
+    TF_Status *s = TF_NewStatus();
+    static const float zeros[LONGEST];
+    for (int64_t n = 1; n < 16; n++) {
+        TF_Tensor *t = float_tensor(&n, 1, zeros), *result = run(w->session, out(w->x), t, out(w->y), s);
+        int64_t length = n;
+        while (length < LONGEST)
+            length *= 2;
+        w->wrong += !result || TF_TensorElementCount(result) != length;
+        TF_DeleteTensor(t);
+        TF_DeleteTensor(result);
+    }
+    __atomic_store_n(&w->number, 1, __ATOMIC_RELEASE);
+    TF_DeleteStatus(s);
+    return NULL;
+}
+
+static void rounds_are_planned_while_the_graph_grows(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_Output x = out(placeholder(graph, "x", TF_FLOAT, s)), y;
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){-1}, 1, s);
+    TF_WhileParams loop = TF_NewWhile(graph, &x, 1, s);
+    assert_fine(s);
+    loop.name = "loop";
+    TF_Operation *size = unary(loop.cond_graph, "Size", "size", loop.cond_inputs[0], s);
+    TF_Operation *most = constant(loop.cond_graph, "most", int_tensor(LONGEST), s);
+    loop.cond_output = out(binary(loop.cond_graph, "Less", "less", out(size), out(most), s));
+    TF_Operation *axis = constant(loop.body_graph, "axis", int_tensor(0), s);
+    TF_OperationDescription *d = TF_NewOperation(loop.body_graph, "ConcatV2", "twice");
+    TF_AddInputList(d, (TF_Output[]){loop.body_inputs[0], loop.body_inputs[0]}, 2);
+    TF_AddInput(d, out(axis));
+    loop.body_outputs[0] = out(TF_FinishOperation(d, s));
+    assert_fine(s);
+    TF_FinishWhile(&loop, s, &y);
+    assert_fine(s);
+    shared doubles = {graph, session_of(graph, s), x.oper, y.oper, 0, 0};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, double_lengths, &doubles), 0);
+    for (int i = 0; i < 300 && !__atomic_load_n(&doubles.number, __ATOMIC_ACQUIRE); i++) {
+        char name[40];
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        snprintf(name, sizeof name, "more_%d", i);
+        unary(graph, "Neg", name, x, s);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(doubles.wrong, 0);
+    close_session(doubles.session, s);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 static void handle_of_a_tensor_shares_it_and_stays_on_the_first_cpu(void **state)
 {
     (void)state;
@@ -672,6 +786,8 @@ int main(void)
         cmocka_unit_test(saved_model_is_served_and_trained),
         cmocka_unit_test(a_run_that_takes_too_long_is_ended_and_no_other),
         cmocka_unit_test(threads_run_one_session_while_they_build),
+        cmocka_unit_test(what_a_run_waits_for_may_be_built_meanwhile),
+        cmocka_unit_test(rounds_are_planned_while_the_graph_grows),
         cmocka_unit_test(handle_of_a_tensor_shares_it_and_stays_on_the_first_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
