@@ -127,6 +127,7 @@ static void what_was_built_can_be_taken_back(void **state)
     assert_null(tw_graph_find_variable(g, "v"));
     assert_null(tw_graph_find(g, "v"));
     assert_int_equal(tw_get_collection(g, "losses", NULL, NULL, 0), 0);
+    assert_int_equal(tw_graph_num_collections(g), 0);
     v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){0});
     assert_string_equal(tw_node_name(v->handle.node), "v");
     assert_int_equal(tw_graph_num_variables(g), 1);

@@ -560,6 +560,7 @@ void twi_graph_cut(tw_graph *graph, int count)
             twi_map_forget(&graph->variables_by_name, variable->name);
     }
     graph->variables.count = kept;
+    int collections = 0;
     for (int i = 0; i < graph->collections.count; i++) {
         twi_collection *collection = graph->collections.items[i];
         kept = 0;
@@ -567,7 +568,12 @@ void twi_graph_cut(tw_graph *graph, int count)
             if (collection->members.items[k].node->id < count)
                 collection->members.items[kept++] = collection->members.items[k];
         collection->members.count = kept;
+        if (kept)
+            graph->collections.items[collections++] = collection;
+        else
+            twi_array_free(&collection->members);
     }
+    graph->collections.count = collections;
     while (graph->nodes.count > count)
         forget_node(graph, graph->nodes.items[--graph->nodes.count]);
     twi_branches_destroy(graph->conditions); /* whoever asks again finds out again */

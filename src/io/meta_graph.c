@@ -355,8 +355,10 @@ tw_status twi_meta_graph_import(tw_graph *graph, const void *bytes, size_t size,
     twi_proto proto;
     tw_error unasked;
     char before[300] = "";
-    twi_about tried = {0};
-    importer m = {.prefix = before, .about = &tried, .error = error ? error : &unasked};
+    int first = graph->nodes.count;
+    importer m = {.graph = graph, .prefix = before, .about = about, .error = error ? error : &unasked};
+    if (graph->error.status != TW_OK)
+        return twi_fail(error, graph->error.status, "%s", graph->error.message);
     if (size > INT_MAX)
         return twi_fail(error, TW_INVALID_ARGUMENT, "a MetaGraphDef holds at most %d bytes, but this has %zu", INT_MAX,
                         size);
@@ -364,20 +366,15 @@ tw_status twi_meta_graph_import(tw_graph *graph, const void *bytes, size_t size,
         snprintf(before, sizeof before, "%.290s/", prefix);
     twi_proto_start(&proto, size);
     Twi__MetaGraphDef *def = twi__meta_graph_def__unpack(&proto.allocator, size, bytes);
-    tw_graph *trial = tw_graph_create(); /* all that can be wrong shows here */
-    if (!trial || proto.out_of_memory)
+    if (proto.out_of_memory)
         TWI_LEAVE(fail_memory(&m));
     if (!def)
         TWI_LEAVE(
             twi_fail(error, TW_INVALID_ARGUMENT, "Invalid MetaGraphDef: %zu bytes that should be one are not", size));
-    m.graph = trial;
-    TWI_TRY(read_all(&m, def, prefix));
-    m.graph = graph;
-    m.about = about;
     TWI_TRY(read_all(&m, def, prefix));
 done:
-    tw_graph_destroy(trial);
-    twi_about_free(&tried);
+    if (status != TW_OK)
+        tw_graph_take_back(graph, first);
     if (def)
         twi__meta_graph_def__free_unpacked(def, &proto.allocator);
     return status;
