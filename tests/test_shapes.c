@@ -1,6 +1,7 @@
 /* test_shapes.c - programs whose shapes depend on values, and programs of ops that few have, exported by TensorFlow: on
  * a CPU, by plain kernels without rewrites, and on virtual GPUs they give what TensorFlow gives. The format is
  * described in golden/graph_cases.py. Fed with something wrong they say so, or give values. */
+#include "sparing_memory.h"
 #include "testing.h"
 
 #include <ctype.h>
@@ -181,17 +182,7 @@ static void run_init(reading *r, const char *name)
 
 /* ---- what is wrong ---------------------------------------------------------------------------------------------- */
 
-enum { MOST_BYTES = 64 << 20, OTHERS = 7 }; /* that anything may ask for at once; other values */
-
-static void *sparing_resize(void *user, void *block, size_t bytes)
-{
-    (void)user;
-    if (bytes == 0) {
-        free(block);
-        return NULL;
-    }
-    return bytes > MOST_BYTES ? NULL : realloc(block, bytes);
-}
+enum { OTHERS = 7 }; /* values that are fed in place of the right one */
 
 /* Who waits for elements, or goes round until something is so, may do that for ever; who writes has names of files. */
 static bool is_left_alone(const tw_graph *g)

@@ -2,6 +2,7 @@
  * missing, of another type, shape or value, an attribute that is missing, of another kind or value. It is refused with
  * words that name it, or gives what its shape rule says; memory of more than its share is not asked for. Then with
  * shapes of which less is known: what a shape rule says of part of them fits what it says of all. */
+#include "sparing_memory.h"
 #include "typed_testing.h"
 
 #include <tower/session.h>
@@ -9,7 +10,6 @@
 
 enum {
     LARGEST_RUN = 1 << 14,  /* elements of an output */
-    MOST_BYTES = 64 << 20,  /* that anything may ask for at once */
     MOST_ELEMENTS = 1 << 12 /* of a changed input */
 };
 
@@ -58,17 +58,6 @@ static void each_kind(void (*look)(twt_case *c))
 
 /* ---- what is wrong ------------------------------------------------------------------------------------------------
  */
-
-/* Nothing has more than its share. */
-static void *sparing_resize(void *user, void *block, size_t bytes)
-{
-    (void)user;
-    if (bytes == 0) {
-        free(block);
-        return NULL;
-    }
-    return bytes > MOST_BYTES ? NULL : realloc(block, bytes);
-}
 
 static bool is_small(const tw_node *node)
 {

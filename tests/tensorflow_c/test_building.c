@@ -1,24 +1,5 @@
 /* Graphs that are built operation by operation, and read again: inputs, attributes, colocation, messages, ops. */
-#include "client.h"
-
-static TF_Status *s;
-static TF_Graph *graph;
-
-static int begin(void **state)
-{
-    (void)state;
-    s = TF_NewStatus();
-    graph = TF_NewGraph();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    TF_DeleteGraph(graph);
-    TF_DeleteStatus(s);
-    return 0;
-}
+#include "fixture.h"
 
 static int count_operations(void)
 {

@@ -1,24 +1,5 @@
 /* What is made of graphs: gradients, functions, loops, constants; partial runs. */
-#include "client.h"
-
-static TF_Status *s;
-static TF_Graph *graph;
-
-static int begin(void **state)
-{
-    (void)state;
-    s = TF_NewStatus();
-    graph = TF_NewGraph();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    TF_DeleteGraph(graph);
-    TF_DeleteStatus(s);
-    return 0;
-}
+#include "fixture.h"
 
 /* The value of a scalar or of an element, of a graph that is fed nothing. */
 static double value_of(TF_Output output, int element)
