@@ -165,6 +165,18 @@ static void nodes_of_what_would_be_trained_are_explained(void **state)
     assert_prints("tower_1/local3/BiasAdd      BiasAdd  /device:GPU:1  asked      joined ");
 }
 
+static void a_graph_of_any_file_is_explained(void **state)
+{
+    (void)state;
+    const char *saved_models = GOLDEN_DIR "/files/";
+    assert_runs(0, "$T why W/read --graph '%s%s'", saved_models, "saved_model");
+    assert_prints("W/read (Identity) is on /device:CPU:0\n");
+    assert_runs(0, "$T why W/read --graph '%s%s'", saved_models, "saved_model_text");
+    assert_prints("W/read (Identity) is on /device:CPU:0\n");
+    assert_runs(0, "$T why W --graph '%s%s'", saved_models, "whole.meta");
+    assert_prints("W (VariableV2) is on /device:CPU:0\n");
+}
+
 static void unknown_nodes_are_answered_with_near_names(void **state)
 {
     (void)state;
@@ -175,7 +187,7 @@ static void unknown_nodes_are_answered_with_near_names(void **state)
     assert_runs(2, "$T why");
     assert_prints("expected NODE");
     assert_runs(1, "$T why x --graph nowhere.pb");
-    assert_prints("cannot read 'nowhere.pb'");
+    assert_prints("cannot open 'nowhere.pb'");
 }
 
 /* ---- tower train ----------------------------------------------------------------------------------------------- */
@@ -244,6 +256,7 @@ int main(void)
         cmocka_unit_test(memory_options_are_checked),
         cmocka_unit_test(the_story_of_a_node_is_told),
         cmocka_unit_test(nodes_of_what_would_be_trained_are_explained),
+        cmocka_unit_test(a_graph_of_any_file_is_explained),
         cmocka_unit_test(unknown_nodes_are_answered_with_near_names),
         cmocka_unit_test(training_says_what_soft_placement_moved_and_keeps_to_a_budget),
         cmocka_unit_test(failures_are_events_for_programs_too),

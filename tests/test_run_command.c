@@ -32,6 +32,20 @@ static void data_from_queues_end_well(void **state)
     assert_prints("the data ended after 6 steps");
 }
 
+/* Nobody fills the queue. The signal is sent once the program handles it (number 15 is a bit of the fourth digit). */
+static void who_waits_is_told_how_to_stop_at_once(void **state)
+{
+    (void)state;
+    const char *graph = "node { name: 'q' op: 'FIFOQueueV2' attr { key: 'component_types' value { list { type: 1 } } } "
+                        "attr { key: 'shapes' value { list { shape { } } } } } "
+                        "node { name: 'x' op: 'QueueDequeueV2' input: 'q' attr { key: 'component_types' value { list { type: "
+                        "1 } } } }";
+    assert_runs(143, "echo \"%s\" >waits.pbtxt; $T run waits.pbtxt --fetch x 2>said & job=$!; "
+                     "until grep -q 'SigCgt:.*[4567cdef][0-9a-f]\\{3\\}$' /proc/$job/status; do sleep 0.02; done; "
+                     "kill -TERM $job; until grep -q 'a second signal' said; do sleep 0.02; done; kill -TERM $job; wait $job",
+                graph);
+}
+
 static void variables_are_saved_and_restored(void **state)
 {
     (void)state;
@@ -530,6 +544,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_prints_what_is_fetched_step_by_step),
         cmocka_unit_test(data_from_queues_end_well),
+        cmocka_unit_test(who_waits_is_told_how_to_stop_at_once),
         cmocka_unit_test(variables_are_saved_and_restored),
         cmocka_unit_test(what_outlives_a_run_is_told_and_what_is_no_file_stays),
         cmocka_unit_test(what_begins_runs_in_the_order_named),

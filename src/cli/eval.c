@@ -178,7 +178,7 @@ static int evaluate_on(const settings *s, const tw_model *model, const char *che
 {
     int code = EXIT_DONE;
     int64_t step = -1;
-    signals_watch();
+    signals_watch(NULL);
     while (code == EXIT_DONE && wait_for_another(s, checkpoint, &step))
         code = evaluate(s, model, checkpoint, devices, data);
     return code == EXIT_DONE ? 128 + signals_stop() : code;

@@ -246,7 +246,7 @@ static int run(const void *given)
     int count = s->words.count, code = EXIT_USAGE;
     t.count = t.start_theirs ? 1 : s->tasks == NOT_GIVEN ? TASKS : (int)s->tasks;
     t.words = calloc((size_t)count + 2, sizeof *t.words); /* and --resume */
-    signals_watch();
+    signals_watch(NULL);
     if (!t.words)
         return complain("launch", "out of memory") ? EXIT_DONE : EXIT_FAILED;
     memcpy(t.words, s->words.items, sizeof *t.words * (size_t)count);

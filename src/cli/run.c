@@ -620,7 +620,7 @@ static int run(const void *given)
         code = failed("run", &error);
     } else if (understand(w)) {
         code = open_devices(w);
-        signals_watch();
+        signals_watch("tower run: the step in hand is finished first; a second signal ends at once\n");
         if (code == EXIT_DONE)
             code = run_on_devices(w);
         for (int i = 0; i < w->num_fetches + w->num_summaries; i++)

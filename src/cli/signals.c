@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 static atomic_int stop_signal, save_wanted; /* what handlers may touch is a global */
+static const char *notice;                  /* for stderr, when the first signal comes; NULL: none */
 
 static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 static sigset_t inherited; /* what was blocked when the program began */
@@ -28,6 +30,8 @@ static void note_stop(int number)
     if (stop_signal)
         _exit(128 + number); /* the latest checkpoint is whole: saving renames only what is complete */
     stop_signal = number;
+    if (notice && write(STDERR_FILENO, notice, strlen(notice)) < 0)
+        notice = NULL; /* nobody listens */
 }
 
 static void note_save(int number)
@@ -66,8 +70,9 @@ void signals_hand_on(void)
     pthread_sigmask(SIG_SETMASK, &inherited, NULL);
 }
 
-void signals_watch(void)
+void signals_watch(const char *say)
 {
+    notice = say;
     watch(SIGINT, note_stop);
     watch(SIGTERM, note_stop);
     watch(SIGHUP, note_stop);

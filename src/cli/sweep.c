@@ -402,7 +402,7 @@ static int run(const void *given)
     if (read_grid(&w)) {
         name_runs(&w);
         if (options_are_good(&w)) {
-            signals_watch();
+            signals_watch(NULL);
             if (s->format == FORMAT_TEXT)
                 printf("%d runs, %" PRId64 " at once, below %s\n", w.count, s->at_once, s->directory);
             run_all(&w);

@@ -367,7 +367,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
             report_start(&report); /* first: run.json waits for the data set's hash */
             unwritten = tw_devices_task(t->devices) == 0 && !write_run_file(t, trainer, &report, before);
         }
-        signals_watch();
+        signals_watch(NULL);
         if (!unwritten) {
             report_progress(&report, s->progress);
             do

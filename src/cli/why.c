@@ -3,7 +3,6 @@
 #include "json.h"
 #include "training.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -300,32 +299,6 @@ static int explain_model(const settings *s, training *t)
     return code;
 }
 
-static void *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes = NULL, *grown;
-    size_t room = 0, got = 1;
-    for (*size = 0; file && got > 0; *size += got) {
-        if (*size == room) {
-            room = room ? 2 * room : 1 << 16;
-            if (!(grown = realloc(bytes, room)))
-                break;
-            bytes = grown;
-        }
-        got = fread(bytes + *size, 1, room - *size, file);
-    }
-    bool whole = file && got == 0 && !ferror(file);
-    if (!whole)
-        complain("why", "--graph: cannot read '%s': %s", path, strerror(errno));
-    if (file)
-        fclose(file);
-    if (!whole) {
-        free(bytes);
-        bytes = NULL;
-    }
-    return bytes;
-}
-
 static int by_address(const void *a, const void *b)
 {
     const tw_node *x = *(tw_node *const *)a, *y = *(tw_node *const *)b;
@@ -381,27 +354,20 @@ static void plan_ends(tw_session *session, int64_t batch)
     free(ends);
 }
 
-static int explain_graph(const settings *s, tw_devices *devices, const void *bytes, size_t size)
+static int explain_graph(const settings *s, tw_graph *graph, tw_devices *devices)
 {
     tw_error error = {0};
     tw_session *session = NULL;
-    tw_graph *graph = tw_graph_create();
     int code = EXIT_FAILED;
-    if (!graph) {
-        complain("why", "out of memory");
-        return code;
-    }
     tw_session_options options = training_session_options(&s->train);
     options.devices = devices;
-    if (tw_graph_import(graph, bytes, size, NULL, &error) != TW_OK ||
-        tw_session_create(graph, &options, &session, &error) != TW_OK) {
+    if (tw_session_create(graph, &options, &session, &error) != TW_OK) {
         failed("why", &error);
     } else {
         plan_ends(session, s->train.batch_size == NOT_GIVEN ? 1 : s->train.batch_size);
         code = answer(s, session, &error);
     }
     tw_session_destroy(session);
-    tw_graph_destroy(graph);
     return code;
 }
 
@@ -417,12 +383,17 @@ static int run(const void *given)
         }
         return code;
     }
-    size_t size = 0;
-    void *bytes = read_file(s->graph, &size);
-    tw_devices *devices = bytes ? job_open_devices("why", &s->train.job) : NULL;
-    int code = devices ? explain_graph(s, devices, bytes, size) : EXIT_FAILED;
-    tw_devices_destroy(devices);
-    free(bytes);
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    int code = EXIT_FAILED;
+    if (tw_graph_load(graph, s->graph, NULL, NULL, &error) != TW_OK) {
+        failed("why", &error);
+    } else {
+        tw_devices *devices = job_open_devices("why", &s->train.job);
+        code = devices ? explain_graph(s, graph, devices) : EXIT_FAILED;
+        tw_devices_destroy(devices);
+    }
+    tw_graph_destroy(graph);
     return code;
 }
 
@@ -431,8 +402,9 @@ static const option options[] = {
     {NULL, "MODEL", OPTION_CHOICE, offsetof(settings, train.job.model),
      "the network that is trained", .initial = "cifar10", .list_choices = job_model_names, .optional = true},
     {"graph", "FILE", OPTION_FILE, offsetof(settings, graph),
-     "a graph of TensorFlow's (GraphDef) instead of a network; of train's options those of devices and placement count "
-     "then, and --batch-size in place of sizes that placeholders leave open (without it 1)",
+     "a graph of TensorFlow's instead of a network, in any file that 'tower run' reads: a GraphDef, a MetaGraphDef, a "
+     "SavedModel, in binary or in text, or the directory of one; of train's options those of devices and placement "
+     "count then, and --batch-size in place of sizes that placeholders leave open (without it 1)",
      .section = "the graph"},
     {.more = train_options + 1}, /* without its MODEL */
 };
