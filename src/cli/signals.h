@@ -12,8 +12,8 @@ void signals_begin(void);
 /* In a child that becomes another program: signals are blocked there as they were here before. */
 void signals_hand_on(void);
 
-/* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program. The first of
- * them writes `say` to stderr, a line for what may take long to stop; NULL: nothing. */
+/* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program. The
+ * first of them writes `say` to stderr, a line for what may take long to stop; NULL: nothing. */
 void signals_watch(const char *say);
 
 void signals_forget(void);    /* they end the program again */
