@@ -48,8 +48,10 @@ static void clear_beside(TF_OperationDescription *d)
     d->num_beside = 0;
 }
 
-static void delete_description(TF_OperationDescription *d)
+void delete_description(TF_OperationDescription *d)
 {
+    if (!d)
+        return;
     for (int i = 0; i < d->num_attrs; i++) {
         free(d->attrs[i].name);
         wire_free(&d->attrs[i].value);
@@ -167,8 +169,13 @@ static described_attr *find_attr(const TF_OperationDescription *d, const char *n
     return NULL;
 }
 
-/* Takes the value over; what the attribute was before is forgotten. */
-static void set_attr(TF_OperationDescription *d, const char *name, wire *value)
+const wire *described_value(const TF_OperationDescription *d, const char *name)
+{
+    const described_attr *attr = find_attr(d, name);
+    return attr ? &attr->value : NULL;
+}
+
+void set_attr(TF_OperationDescription *d, const char *name, wire *value)
 {
     described_attr *attr = find_attr(d, name);
     if (!attr && reserve(d, &d->attrs, d->num_attrs, sizeof *d->attrs)) {
@@ -458,8 +465,7 @@ static void write_class(TF_OperationDescription *d)
         set_list(d, "_class", &list);
 }
 
-/* Whether something of it may be a function of the graph. */
-static bool may_call(const TF_OperationDescription *d)
+bool may_call(const TF_OperationDescription *d)
 {
     bool may = !find_op(d->type);
     for (int i = 0; i < d->num_attrs && !may; i++) {
@@ -471,9 +477,20 @@ static bool may_call(const TF_OperationDescription *d)
     return may;
 }
 
+void write_attrs(const TF_OperationDescription *d, wire *w, int field)
+{
+    enum { KEY = 1, VALUE = 2 };
+    for (int i = 0; i < d->num_attrs; i++) {
+        wire entry = {0};
+        wire_text(&entry, KEY, d->attrs[i].name);
+        wire_bytes(&entry, VALUE, d->attrs[i].value.data, d->attrs[i].value.size);
+        wire_message(w, field, &entry);
+    }
+}
+
 static void write_def(const TF_OperationDescription *d, wire *def)
 {
-    enum { NODE = 1, NAME = 1, OP = 2, INPUT = 3, DEVICE = 4, ATTR = 5, KEY = 1, VALUE = 2 };
+    enum { NODE = 1, NAME = 1, OP = 2, INPUT = 3, DEVICE = 4, ATTR = 5 };
     wire node = {0};
     wire_text(&node, NAME, d->name);
     wire_text(&node, OP, d->type);
@@ -486,12 +503,7 @@ static void write_def(const TF_OperationDescription *d, wire *def)
     }
     if (d->device)
         wire_text(&node, DEVICE, d->device);
-    for (int i = 0; i < d->num_attrs; i++) {
-        wire entry = {0};
-        wire_text(&entry, KEY, d->attrs[i].name);
-        wire_bytes(&entry, VALUE, d->attrs[i].value.data, d->attrs[i].value.size);
-        wire_message(&node, ATTR, &entry);
-    }
+    write_attrs(d, &node, ATTR);
     wire_message(def, NODE, &node);
     if (may_call(d))
         write_library(def, d->graph);
@@ -522,6 +534,26 @@ static void fail_unknown(const TF_OperationDescription *d, TF_Status *status)
         "Op type not registered '%s' in binary running on %s. Make sure the Op is one that Tower has, or a function "
         "of the graph. while building NodeDef '%s'",
         d->type, host, d->name);
+}
+
+TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name)
+{
+    TF_OperationDescription *again = TF_NewOperation(d->graph, d->type, name);
+    for (int i = 0; again && i < d->num_attrs; i++) {
+        wire value = {0};
+        wire_append(&value, d->attrs[i].value.data, d->attrs[i].value.size);
+        set_attr(again, d->attrs[i].name, &value);
+    }
+    if (again && d->device)
+        TF_SetDevice(again, d->device);
+    if (again)
+        again->failed |= d->failed;
+    return again;
+}
+
+const char *described_device(const TF_OperationDescription *d)
+{
+    return d->device ? d->device : "";
 }
 
 static bool check(const TF_OperationDescription *d, TF_Status *status)

@@ -101,8 +101,17 @@ tw_shape shape_of(const int64_t *dims, int num_dims);
 /* -- session.c -- */
 void begin_building(TF_Graph *graph);
 void end_building(TF_Graph *graph);
-const tw_device_options *device_options_of(const TF_SessionOptions *options); /* borrowed */
-TF_DeviceList *list_devices(const tw_devices *devices, TF_Status *status);
+
+/* -- build.c -- */
+void delete_description(TF_OperationDescription *d); /* which was not finished; NULL is fine */
+/* Takes the AttrValue over; what the attribute was before is forgotten. */
+void set_attr(TF_OperationDescription *d, const char *name, wire *value);
+const wire *described_value(const TF_OperationDescription *d, const char *name); /* NULL: it has not been told */
+const char *described_device(const TF_OperationDescription *d);
+void write_attrs(const TF_OperationDescription *d, wire *w, int field); /* a map of them */
+bool may_call(const TF_OperationDescription *d); /* whether something of it may be a function of the graph */
+/* The same with another name and without inputs. NULL: memory ran out. */
+TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name);
 
 /* -- op_def.c -- */
 const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is none */
@@ -130,6 +139,8 @@ void write_library(wire *w, const TF_Graph *graph); /* field 2 of a GraphDef, if
 
 /* -- session.c -- */
 const TF_Graph *session_graph(const TF_Session *session);
+bool places_softly(const TF_SessionOptions *options);
+tw_session *tower_session_of(const TF_Session *session);
 struct partial_run **partial_runs_of(TF_Session *session); /* the first of them */
 /* A run of the graph, whose lock is not held, in a lane that nobody else is in. timeout_ms not above 0: as long as the
  * session's options say. */

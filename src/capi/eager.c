@@ -1,23 +1,22 @@
-/* eager.c - contexts and handles of tensors, as far as they go without executing operations: bindings are linked with
- * them, and hand tensors from one part of a program to another. */
-#include "capi.h"
+/* eager.c - contexts, their functions and devices, and handles of tensors. A context is a graph with a session: what is
+ * executed in it (execute.c) is an operation of this graph. Handles' tensors lie in the memory of the host, wherever
+ * they were made.
+ * Never here:  attributes and inputs of operations. */
+#include "eager.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <tensorflow/c/eager/c_api.h>
 
 #define FIRST_CPU "/job:localhost/replica:0/task:0/device:CPU:0"
 
 struct TFE_ContextOptions {
     TF_SessionOptions *session;
+    TFE_ContextDevicePlacementPolicy policy;
 };
 
-struct TFE_Context {
-    tw_devices *devices;
-};
-
-struct TFE_TensorHandle {
-    TF_Tensor *tensor;
+struct TFE_TensorDebugInfo {
+    int num_dims;
+    int64_t dims[];
 };
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
@@ -29,6 +28,8 @@ TFE_ContextOptions *TFE_NewContextOptions(void)
         free(options);
         return NULL;
     }
+    if (options)
+        options->policy = TFE_DEVICE_PLACEMENT_SILENT;
     return options;
 }
 
@@ -37,6 +38,7 @@ void TFE_ContextOptionsSetConfig(TFE_ContextOptions *options, const void *proto,
     TF_SetConfig(options->session, proto, proto_len, status);
 }
 
+/* Who asks for values waits for them anyway. */
 void TFE_ContextOptionsSetAsync(TFE_ContextOptions *options, unsigned char enable)
 {
     (void)options;
@@ -45,8 +47,7 @@ void TFE_ContextOptionsSetAsync(TFE_ContextOptions *options, unsigned char enabl
 
 void TFE_ContextOptionsSetDevicePlacementPolicy(TFE_ContextOptions *options, TFE_ContextDevicePlacementPolicy policy)
 {
-    (void)options;
-    (void)policy;
+    options->policy = policy;
 }
 
 void TFE_DeleteContextOptions(TFE_ContextOptions *options)
@@ -58,82 +59,196 @@ void TFE_DeleteContextOptions(TFE_ContextOptions *options)
 
 TFE_Context *TFE_NewContext(const TFE_ContextOptions *opts, TF_Status *status)
 {
-    tw_error error = TW_NO_ERROR;
     TFE_Context *context = calloc(1, sizeof *context);
-    if (!context) {
+    if (!context || !(context->graph = TF_NewGraph()) || pthread_key_create(&context->policy, NULL) != 0) {
         set_no_memory(status);
+        TF_DeleteGraph(context ? context->graph : NULL);
+        free(context);
         return NULL;
     }
-    tw_devices_create(opts ? device_options_of(opts->session) : NULL, &context->devices, &error);
-    set_error(status, &error);
+    pthread_mutex_init(&context->lock, NULL);
+    context->first_policy = opts ? opts->policy : TFE_DEVICE_PLACEMENT_SILENT;
+    context->soft_placement = opts && places_softly(opts->session);
+    context->session = TF_NewSession(context->graph, opts ? opts->session : NULL, status);
     if (is_ok(status))
         return context;
-    free(context);
+    TFE_DeleteContext(context);
     return NULL;
 }
 
 void TFE_DeleteContext(TFE_Context *ctx)
 {
-    if (ctx)
-        tw_devices_destroy(ctx->devices);
+    TF_Status status = {0};
+    if (!ctx)
+        return;
+    free_built(ctx);
+    TF_DeleteSession(ctx->session, &status);
+    TF_DeleteGraph(ctx->graph);
+    pthread_key_delete(ctx->policy);
+    pthread_mutex_destroy(&ctx->lock);
+    free(status.message);
     free(ctx);
 }
 
 TF_DeviceList *TFE_ContextListDevices(TFE_Context *ctx, TF_Status *status)
 {
-    return list_devices(ctx->devices, status);
+    return TF_SessionListDevices(ctx->session, status);
+}
+
+/* What is kept of an operation is right as long as there are its functions. */
+void TFE_ContextClearCaches(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+void TFE_ContextSetThreadLocalDevicePlacementPolicy(TFE_Context *ctx, TFE_ContextDevicePlacementPolicy policy)
+{
+    pthread_setspecific(ctx->policy, (void *)((intptr_t)policy + 1));
+}
+
+TFE_ContextDevicePlacementPolicy TFE_ContextGetDevicePlacementPolicy(TFE_Context *ctx)
+{
+    intptr_t set = (intptr_t)pthread_getspecific(ctx->policy);
+    return set ? (TFE_ContextDevicePlacementPolicy)(set - 1) : ctx->first_policy;
+}
+
+void TFE_ContextSetServerDef(TFE_Context *ctx, int keep_alive_secs, const void *proto, size_t proto_len,
+                             TF_Status *status)
+{
+    (void)ctx;
+    (void)keep_alive_secs;
+    (void)proto;
+    (void)proto_len;
+    set_status(status, TF_UNIMPLEMENTED, "operations are executed in this process: Tower has no servers for them");
+}
+
+/* Metadata are empty, as those of runs. */
+void TFE_ContextEnableRunMetadata(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+void TFE_ContextDisableRunMetadata(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+void TFE_ContextExportRunMetadata(TFE_Context *ctx, TF_Buffer *buf, TF_Status *status)
+{
+    wire nothing = {0};
+    (void)ctx;
+    wire_append(&nothing, "", 0);
+    fill_buffer(buf, &nothing, status);
+}
+
+/* Nothing lives as long as a step. */
+void TFE_ContextStartStep(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+void TFE_ContextEndStep(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+/* ---- functions -------------------------------------------------------------------------------------------------- */
+
+void TFE_ContextAddFunction(TFE_Context *ctx, TF_Function *function, TF_Status *status)
+{
+    TF_GraphCopyFunction(ctx->graph, function, NULL, status);
+}
+
+void TFE_ContextAddFunctionDef(TFE_Context *ctx, const char *serialized_function_def, size_t size, TF_Status *status)
+{
+    TF_Function *function = TF_FunctionImportFunctionDef(serialized_function_def, size, status);
+    if (function)
+        TFE_ContextAddFunction(ctx, function, status);
+    TF_DeleteFunction(function);
+}
+
+void TFE_ContextRemoveFunction(TFE_Context *ctx, const char *name, TF_Status *status)
+{
+    forget_calls(ctx);
+    TF_GraphRemoveFunction(ctx->graph, name, status);
+}
+
+unsigned char TFE_ContextHasFunction(TFE_Context *ctx, const char *name)
+{
+    pthread_rwlock_rdlock(&ctx->graph->lock);
+    bool has = find_function(ctx->graph, name);
+    pthread_rwlock_unlock(&ctx->graph->lock);
+    return has;
 }
 
 /* ---- handles of tensors ----------------------------------------------------------------------------------------- */
 
-static TF_Tensor *share(const TF_Tensor *tensor, TF_Status *status)
+TFE_TensorHandle *new_handle(TF_Tensor *tensor, TF_Output node, const char *device, TF_Status *status)
 {
-    TF_Tensor *shared = make_tensor(tensor->type, tensor->dims, tensor->num_dims, tensor->memory);
-    if (shared)
-        TF_SetStatus(status, TF_OK, "");
-    else
+    TFE_TensorHandle *handle = calloc(1, sizeof *handle);
+    char *copy = strdup(device ? device : FIRST_CPU);
+    if (!handle || !copy || (!tensor && !node.oper)) {
         set_no_memory(status);
-    return shared;
+        TF_DeleteTensor(tensor);
+        free(copy);
+        free(handle);
+        return NULL;
+    }
+    *handle = (TFE_TensorHandle){.references = 1, .tensor = tensor, .node = node, .device = copy};
+    TF_SetStatus(status, TF_OK, "");
+    return handle;
+}
+
+/* The same tensor or resource, on another device if that is given. */
+static TFE_TensorHandle *copy_handle(const TFE_TensorHandle *h, const char *device, TF_Status *status)
+{
+    TF_Tensor *shared =
+        h->tensor ? make_tensor(h->tensor->type, h->tensor->dims, h->tensor->num_dims, h->tensor->memory) : NULL;
+    return new_handle(shared, h->node, device ? device : h->device, status);
 }
 
 TFE_TensorHandle *TFE_NewTensorHandle(const TF_Tensor *t, TF_Status *status)
 {
-    TFE_TensorHandle *handle = calloc(1, sizeof *handle);
-    if (handle && (handle->tensor = share(t, status)))
-        return handle;
-    set_no_memory(status);
-    free(handle);
-    return NULL;
+    TF_Tensor *shared = make_tensor(t->type, t->dims, t->num_dims, t->memory);
+    return new_handle(shared, (TF_Output){0}, NULL, status);
 }
 
 void TFE_DeleteTensorHandle(TFE_TensorHandle *h)
 {
-    if (h)
-        TF_DeleteTensor(h->tensor);
+    if (!h || __atomic_sub_fetch(&h->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    TF_DeleteTensor(h->tensor);
+    free(h->device);
     free(h);
 }
 
 TF_DataType TFE_TensorHandleDataType(TFE_TensorHandle *h)
 {
-    return h->tensor->type;
+    return h->tensor ? h->tensor->type : TF_RESOURCE;
+}
+
+/* A resource's handle is a scalar. */
+static int rank_of(const TFE_TensorHandle *h)
+{
+    return h->tensor ? h->tensor->num_dims : 0;
 }
 
 int TFE_TensorHandleNumDims(TFE_TensorHandle *h, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
-    return h->tensor->num_dims;
+    return rank_of(h);
 }
 
 int64_t TFE_TensorHandleNumElements(TFE_TensorHandle *h, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
-    return TF_TensorElementCount(h->tensor);
+    return h->tensor ? TF_TensorElementCount(h->tensor) : 1;
 }
 
 int64_t TFE_TensorHandleDim(TFE_TensorHandle *h, int dim_index, TF_Status *status)
 {
-    if (dim_index < 0 || dim_index >= h->tensor->num_dims) {
-        set_status(status, TF_INVALID_ARGUMENT, "the tensor has %d dimensions, and no number %d", h->tensor->num_dims,
+    if (dim_index < 0 || dim_index >= rank_of(h)) {
+        set_status(status, TF_INVALID_ARGUMENT, "the tensor has %d dimensions, and no number %d", rank_of(h),
                    dim_index);
         return -1;
     }
@@ -143,36 +258,76 @@ int64_t TFE_TensorHandleDim(TFE_TensorHandle *h, int dim_index, TF_Status *statu
 
 const char *TFE_TensorHandleDeviceName(TFE_TensorHandle *h, TF_Status *status)
 {
+    TF_SetStatus(status, TF_OK, "");
+    return h->device;
+}
+
+const char *TFE_TensorHandleBackingDeviceName(TFE_TensorHandle *h, TF_Status *status)
+{
     (void)h;
     TF_SetStatus(status, TF_OK, "");
     return FIRST_CPU;
 }
 
-const char *TFE_TensorHandleBackingDeviceName(TFE_TensorHandle *h, TF_Status *status)
-{
-    return TFE_TensorHandleDeviceName(h, status);
-}
-
 TF_Tensor *TFE_TensorHandleResolve(TFE_TensorHandle *h, TF_Status *status)
 {
-    return share(h->tensor, status);
+    if (!h->tensor) {
+        set_status(status, TF_UNIMPLEMENTED, "'%s' makes a resource, which cannot be a TF_Tensor",
+                   TF_OperationName(h->node.oper));
+        return NULL;
+    }
+    TF_Tensor *shared = make_tensor(h->tensor->type, h->tensor->dims, h->tensor->num_dims, h->tensor->memory);
+    TF_SetStatus(status, TF_OK, "");
+    if (!shared)
+        set_no_memory(status);
+    return shared;
 }
 
 TFE_TensorHandle *TFE_TensorHandleCopySharingTensor(TFE_TensorHandle *h, TF_Status *status)
 {
-    return TFE_NewTensorHandle(h->tensor, status);
+    return copy_handle(h, NULL, status);
 }
 
 TFE_TensorHandle *TFE_TensorHandleCopyToDevice(TFE_TensorHandle *h, TFE_Context *ctx, const char *device_name,
                                                TF_Status *status)
 {
-    int device = tw_devices_find(ctx->devices, device_name);
-    if (device < 0)
+    const tw_devices *devices = tw_session_devices(tower_session_of(ctx->session));
+    int device = tw_devices_find(devices, device_name);
+    if (device < 0) {
         set_status(status, TF_INVALID_ARGUMENT, "%s unknown device.", device_name);
-    else if (strcmp(tw_devices_info(ctx->devices, device).name, FIRST_CPU) != 0)
-        set_status(status, TF_UNIMPLEMENTED, "tensors of handles lie on %s, and cannot be copied to %s", FIRST_CPU,
-                   tw_devices_info(ctx->devices, device).name);
-    else
-        return TFE_NewTensorHandle(h->tensor, status);
-    return NULL;
+        return NULL;
+    }
+    return copy_handle(h, tw_devices_info(devices, device).name, status);
+}
+
+/* ---- how a tensor lies on its device: as it is ------------------------------------------------------------------ */
+
+TFE_TensorDebugInfo *TFE_TensorHandleTensorDebugInfo(TFE_TensorHandle *h, TF_Status *status)
+{
+    int rank = rank_of(h);
+    TFE_TensorDebugInfo *info = malloc(sizeof *info + sizeof *info->dims * (size_t)rank);
+    TF_SetStatus(status, TF_OK, "");
+    if (!info) {
+        set_no_memory(status);
+        return NULL;
+    }
+    info->num_dims = rank;
+    for (int i = 0; i < rank; i++)
+        info->dims[i] = h->tensor->dims[i];
+    return info;
+}
+
+void TFE_DeleteTensorDebugInfo(TFE_TensorDebugInfo *debug_info)
+{
+    free(debug_info);
+}
+
+int TFE_TensorDebugInfoOnDeviceNumDims(TFE_TensorDebugInfo *debug_info)
+{
+    return debug_info->num_dims;
+}
+
+int64_t TFE_TensorDebugInfoOnDeviceDim(TFE_TensorDebugInfo *debug_info, int dim_index)
+{
+    return debug_info->dims[dim_index];
 }

@@ -52,9 +52,9 @@ void TF_DeleteSessionOptions(TF_SessionOptions *options)
     free(options);
 }
 
-const tw_device_options *device_options_of(const TF_SessionOptions *options)
+bool places_softly(const TF_SessionOptions *options)
 {
-    return &options->devices;
+    return options->session.allow_soft_placement;
 }
 
 void TF_SetTarget(TF_SessionOptions *options, const char *target)
@@ -380,6 +380,11 @@ const TF_Graph *session_graph(const TF_Session *session)
     return session->graph;
 }
 
+tw_session *tower_session_of(const TF_Session *session)
+{
+    return session->tower;
+}
+
 partial_run **partial_runs_of(TF_Session *session)
 {
     return &session->partial_runs;
@@ -621,9 +626,10 @@ struct TF_DeviceList {
     int count;
 };
 
-TF_DeviceList *list_devices(const tw_devices *devices, TF_Status *status)
+TF_DeviceList *TF_SessionListDevices(TF_Session *session, TF_Status *status)
 {
     enum { MEMORY_OF_A_CPU = 256 << 20 }; /* as TensorFlow says it, which does not know either */
+    const tw_devices *devices = session->devices;
     TF_DeviceList *list = calloc(1, sizeof *list);
     int count = tw_devices_count(devices, NULL);
     TF_SetStatus(status, TF_OK, "");
@@ -641,11 +647,6 @@ TF_DeviceList *list_devices(const tw_devices *devices, TF_Status *status)
     set_no_memory(status);
     free(list);
     return NULL;
-}
-
-TF_DeviceList *TF_SessionListDevices(TF_Session *session, TF_Status *status)
-{
-    return list_devices(session->devices, status);
 }
 
 void TF_DeleteDeviceList(TF_DeviceList *list)

@@ -1,8 +1,6 @@
 /* Graphs that come from files: status, buffers, tensors, import, look-up, sessions, saved models. */
 #include "client.h"
 
-#include <tensorflow/c/eager/c_api.h>
-
 #include <pthread.h>
 #include <time.h>
 
@@ -728,42 +726,6 @@ static void rounds_are_planned_while_the_graph_grows(void **state)
     TF_DeleteStatus(s);
 }
 
-static void handle_of_a_tensor_shares_it_and_stays_on_the_first_cpu(void **state)
-{
-    (void)state;
-    TF_Status *s = TF_NewStatus();
-    TFE_ContextOptions *options = TFE_NewContextOptions();
-    TFE_Context *context = TFE_NewContext(options, s);
-    assert_fine(s);
-    TFE_DeleteContextOptions(options);
-    TF_DeviceList *devices = TFE_ContextListDevices(context, s);
-    assert_fine(s);
-    assert_true(TF_DeviceListCount(devices) >= 1);
-    const char *cpu = TF_DeviceListName(devices, 0, s);
-    TF_Tensor *tensor = float_tensor((int64_t[]){3}, 1, (float[]){1, 2, 3});
-    TFE_TensorHandle *handle = TFE_NewTensorHandle(tensor, s);
-    assert_fine(s);
-    assert_int_equal(TFE_TensorHandleDataType(handle), TF_FLOAT);
-    assert_int_equal(TFE_TensorHandleNumDims(handle, s), 1);
-    assert_int_equal(TFE_TensorHandleDim(handle, 0, s), 3);
-    assert_int_equal(TFE_TensorHandleNumElements(handle, s), 3);
-    assert_string_equal(TFE_TensorHandleDeviceName(handle, s), cpu);
-    TFE_TensorHandle *copy = TFE_TensorHandleCopyToDevice(handle, context, cpu, s);
-    assert_fine(s);
-    TFE_DeleteTensorHandle(handle);
-    TF_DeleteTensor(tensor);
-    tensor = TFE_TensorHandleResolve(copy, s);
-    assert_fine(s);
-    assert_float_equal(((float *)TF_TensorData(tensor))[2], 3, 0);
-    assert_null(TFE_TensorHandleCopyToDevice(copy, context, "/device:TPU:7", s));
-    assert_wrong(s, TF_INVALID_ARGUMENT, "unknown device");
-    TFE_DeleteTensorHandle(copy);
-    TF_DeleteTensor(tensor);
-    TF_DeleteDeviceList(devices);
-    TFE_DeleteContext(context);
-    TF_DeleteStatus(s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -788,7 +750,6 @@ int main(void)
         cmocka_unit_test(threads_run_one_session_while_they_build),
         cmocka_unit_test(what_a_run_waits_for_may_be_built_meanwhile),
         cmocka_unit_test(rounds_are_planned_while_the_graph_grows),
-        cmocka_unit_test(handle_of_a_tensor_shares_it_and_stays_on_the_first_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
