@@ -424,6 +424,63 @@ static void the_fastest_kernel_that_accepts_is_prepared(void **state)
     twi_kernel_index_free(index);
 }
 
+static int held;
+
+static tw_status holds_and_refuses(twi_prepare *p)
+{
+    p->state = &held;
+    held++;
+    p->workspace = 64;
+    return twi_fail(p->error, TW_UNIMPLEMENTED, "not this fast");
+}
+
+static tw_status holds_unless_odd(twi_prepare *p)
+{
+    p->state = &held;
+    held++;
+    return p->inputs[0].elements % 2 ? twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "no room for the rest") : TW_OK;
+}
+
+static void let_go(void *state)
+{
+    assert_ptr_equal(state, &held);
+    held--;
+}
+
+static void what_was_made_before_prepare_failed_is_released(void **state)
+{
+    (void)state;
+    static const twi_kernel rows[] = {
+        {"Holder", "fast", 0, holds_and_refuses, double_it, let_go},
+        {"Holder", "plain", 0, holds_unless_odd, double_it, let_go},
+        {"Empty", "plain", 0, always_fails, double_it, let_go},
+        {0},
+    };
+    static const twi_kernel *const list[] = {rows, NULL};
+    tw_error error = {0};
+    twi_device_ops ops = {.type = "CPU", .kind = "test", .kernels = list};
+    twi_kernel_index *index = twi_kernel_index_make(list, NULL);
+    twi_device d = {.ops = &ops, .text = "/device:CPU:0", .kernels = index};
+    twi_attrs attrs = {0};
+    const twi_kernel *kernel;
+    twi_operand odd = floats(3), even = floats(4);
+    twi_prepare p = {.op = "Holder", .node = "n", .attrs = &attrs, .inputs = &even, .outputs = &even,
+                     .num_inputs = 1, .num_outputs = 1, .device = &d, .error = &error};
+    assert_ok(twi_device_prepare(&d, &p, false, &kernel));
+    assert_string_equal(kernel->name, "plain");
+    assert_int_equal(held, 1);
+    assert_int_equal(p.workspace, 0);
+    kernel->release(p.state);
+    p.inputs = &odd;
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_RESOURCE_EXHAUSTED, "no room for the rest");
+    assert_int_equal(held, 0);
+    assert_null(p.state);
+    assert_null(kernel);
+    p.op = "Empty"; /* nothing is there to let go */
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_RESOURCE_EXHAUSTED, "no scratch");
+    twi_kernel_index_free(index);
+}
+
 static tw_status takes_small(const twi_prepare *p)
 {
     return p->inputs[0].elements > 8 ? twi_fail(p->error, TW_UNIMPLEMENTED, "more than 8 elements") : TW_OK;
@@ -888,6 +945,7 @@ int main(void)
         cmocka_unit_test(copies_between_devices_of_two_kinds_go_through_the_host),
         cmocka_unit_test(a_step_that_a_device_tells_too_little_of_has_no_time),
         cmocka_unit_test(the_fastest_kernel_that_accepts_is_prepared),
+        cmocka_unit_test(what_was_made_before_prepare_failed_is_released),
         cmocka_unit_test(what_a_device_accepts_is_known_before_anything_is_prepared),
         cmocka_unit_test(kernels_of_types_that_a_device_lacks_are_hidden),
         cmocka_unit_test(links_between_devices_are_measured),

@@ -71,7 +71,14 @@ static tw_status ask_and_prepare(const twi_kernel *row, twi_prepare *p)
 {
     tw_status status = row->accepts ? row->accepts(p) : TW_OK;
     reset(p);
-    return status == TW_OK && row->prepare ? row->prepare(p) : status;
+    if (status != TW_OK || !row->prepare)
+        return status;
+    status = row->prepare(p);
+    if (status != TW_OK && p->state && row->release)
+        row->release(p->state);
+    if (status != TW_OK)
+        reset(p);
+    return status;
 }
 
 /* All rows have refused; `refusal` is what the last one said: the plain one, whose reason is the op's. */
@@ -129,10 +136,8 @@ tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, con
             break;
     }
     p->error = error;
-    if (status == TW_UNIMPLEMENTED) {
-        reset(p);
+    if (status == TW_UNIMPLEMENTED)
         return refuse(p, plain_only, &refusal);
-    }
     if (status != TW_OK && error)
         *error = refusal;
     return status;

@@ -88,7 +88,7 @@ typedef struct twi_prepare {
     tw_error *error;
     tw_error *refusal;           /* gets what the last row asked says, if all refuse; NULL: nobody wants it */
     /* filled in */
-    void *state;                 /* given to run() and release() */
+    void *state;                 /* given to run() and release(); if prepare() fails, to release() at once */
     size_t workspace;            /* bytes of scratch run() gets, aligned to 64; contents are lost between runs */
     bool can_overwrite[4];       /* input i may share its buffer with output 0 (the planner does so when i dies here
                                     and both have the same size); false by default */

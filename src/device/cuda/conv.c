@@ -654,11 +654,10 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
 {
     tw_status status;
     bool empty;
-    convolution *c = twi_alloc(sizeof *c);
+    convolution *c = p->state = twi_alloc(sizeof *c);
     if (!c)
         return twi_fail_memory(p->error, p->node);
     TWI_TRY(lay(p, direction, c, &empty));
-    p->state = c;
     if (empty) { /* zeros, and the bias */
         set_apart(c);
         return TW_OK;
@@ -671,10 +670,6 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
     p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->moments_bytes + c->convolved_bytes +
                    c->workspace;
 done:
-    if (status != TW_OK) {
-        release(c);
-        p->state = NULL;
-    }
     return status;
 }
 

@@ -278,18 +278,11 @@ static tw_status accepts(const twi_prepare *p)
 
 static tw_status prepare(twi_prepare *p)
 {
-    tw_status status;
-    product *m = twi_alloc(sizeof *m);
+    product *m = p->state = twi_alloc(sizeof *m);
     if (!m)
         return twi_fail_memory(p->error, p->node);
-    TWI_TRY(describe(p, m));
-    if (m->operation)
-        TWI_TRY(choose_algorithm(p, m));
-    p->state = m;
-    return TW_OK;
-done:
-    release(m);
-    return status;
+    tw_status status = describe(p, m);
+    return status == TW_OK && m->operation ? choose_algorithm(p, m) : status;
 }
 
 static tw_status run(const twi_run *r)

@@ -240,11 +240,8 @@ static tw_status prepare_place(twi_prepare *p, twi_cuda_fold fold)
     tw_status status = prepare_axes(p, fold);
     const reduction *kept = p->state;
     p->workspace = 0;
-    if (status == TW_OK && kept->plan.inputs == 0 && kept->plan.outputs > 0) {
-        twi_free(p->state);
-        p->state = NULL;
+    if (status == TW_OK && kept->plan.inputs == 0 && kept->plan.outputs > 0)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the axis to search is empty");
-    }
     return status;
 }
 

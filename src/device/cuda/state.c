@@ -130,15 +130,12 @@ static const void *share(const twi_run *r, int input)
 static tw_status keep_updating(twi_prepare *p, updating *u)
 {
     tw_status status = TW_OK;
+    p->state = u;
     for (int i = 0; i < u->count * u->num_slots && status == TW_OK; i++)
         status = check(p, u->slots + i, u->type, i % u->count, false);
     for (int i = 0; i < u->count * u->towers && status == TW_OK; i++)
         status = u->offsets[i] >= 0 ? check(p, i % u->count, u->type, i % u->count, false)
                                     : check(p, i % u->count, u->type, u->gradients + i, u->transposed[i % u->count]);
-    if (status == TW_OK)
-        p->state = u;
-    else
-        twi_free(u);
     return status;
 }
 

@@ -41,7 +41,7 @@ twi_philox twi_random_take(twi_resource *stream, uint64_t blocks)
     return here;
 }
 
-tw_status twi_random_prepare(twi_prepare *p)
+tw_status twi_random_find(twi_prepare *p, twi_resource **found)
 {
     if (!p->resources)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s' is random and cannot be computed in advance", p->op,
@@ -49,7 +49,7 @@ tw_status twi_random_prepare(twi_prepare *p)
     twi_resource *stream = p->resources->get(p->resources, p->node);
     if (!stream)
         return twi_fail_memory(p->error, p->node);
-    p->state = stream;
+    *found = stream;
     p->varies = true;
     if (stream->num_counters)
         return TW_OK;
@@ -60,4 +60,12 @@ tw_status twi_random_prepare(twi_prepare *p)
     store_philox(stream, &philox);
     stream->num_counters = 3;
     return TW_OK;
+}
+
+tw_status twi_random_prepare(twi_prepare *p)
+{
+    twi_resource *stream = NULL;
+    tw_status status = twi_random_find(p, &stream);
+    p->state = stream;
+    return status;
 }

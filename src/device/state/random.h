@@ -11,7 +11,9 @@
 
 #define TWI_RANDOM_BLOCKS 256 /* of Philox, reserved for an element */
 
-/* The prepare() of random kernels: state is the stream, seeded by attributes seed and seed2 when it is new. */
+/* Finds the stream while a kernel is prepared, which varies then; seeded by attributes seed and seed2 when it is new. */
+tw_status twi_random_find(twi_prepare *p, twi_resource **stream);
+/* The prepare() of random kernels whose state is the stream alone. */
 tw_status twi_random_prepare(twi_prepare *p);
 /* Puts the stream, if it has begun, at its beginning. */
 void twi_random_restart(twi_resource *stream, uint64_t seed, uint64_t seed2);

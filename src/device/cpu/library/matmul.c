@@ -136,7 +136,7 @@ static tw_status matmul_prepare(twi_prepare *p)
     int64_t parts;
     int axis = divide(&spec, p->threads, &parts);
     parts = parts > 1 ? parts : 1;
-    product *d = twi_alloc(sizeof *d + (size_t)parts * sizeof *d->parts);
+    product *d = p->state = twi_alloc(sizeof *d + (size_t)parts * sizeof *d->parts);
     if (!d)
         return twi_fail_memory(p->error, "preparing a matrix product");
     tw_status status = TW_OK;
@@ -144,10 +144,6 @@ static tw_status matmul_prepare(twi_prepare *p)
         status = prepare_part(p, spec, axis, parts, i, &d->parts[i]);
         d->count += status == TW_OK;
     }
-    if (status == TW_OK)
-        p->state = d;
-    else
-        matmul_release(d);
     return status;
 }
 

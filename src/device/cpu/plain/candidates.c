@@ -152,10 +152,9 @@ static tw_status prepare(twi_prepare *p, sampler sampler)
     sampling s = {.sampler = sampler,
                   .unique = twi_attr_bool(p->attrs, "unique", false),
                   .range = twi_attr_int(p->attrs, "range_max", 1)};
-    tw_status status = twi_random_prepare(p);
+    tw_status status = twi_random_find(p, &s.stream);
     if (status != TW_OK)
         return status;
-    s.stream = p->state;
     s.log_range = log1p((double)s.range);
     p->workspace = (size_t)table_size(p->outputs[0].elements) * sizeof(int64_t);
     if ((sampler == LEARNED || sampler == FIXED) && s.range >= INT32_MAX)

@@ -30,7 +30,7 @@ static const twi_operand *operand(const twi_prepare *p, int number)
 
 tw_status twi_chain_prepare(twi_prepare *p, bool plain_only, const twi_link *links, int num_links)
 {
-    chain *c = twi_alloc(sizeof *c);
+    chain *c = p->state = twi_alloc(sizeof *c);
     if (!c)
         return twi_fail_memory(p->error, p->node);
     size_t workspace = 0;
@@ -47,15 +47,12 @@ tw_status twi_chain_prepare(twi_prepare *p, bool plain_only, const twi_link *lin
         part.inputs = l->inputs;
         part.outputs = &l->output;
         tw_status status = twi_device_prepare(p->device, &part, plain_only, &l->kernel);
-        if (status != TW_OK) {
-            twi_chain_release(c);
+        if (status != TW_OK)
             return status;
-        }
         l->state = part.state;
         c->num_links++;
         workspace = part.workspace > workspace ? part.workspace : workspace;
     }
-    p->state = c;
     p->workspace = workspace;
     return TW_OK;
 }

@@ -46,23 +46,20 @@ static tw_status accepts(const twi_prepare *p)
 static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *filter,
                          const twi_operand *output)
 {
-    twi_convolution *convolution = twi_alloc(sizeof *convolution);
+    twi_convolution *convolution = p->state = twi_alloc(sizeof *convolution);
     if (!convolution)
         return twi_fail_memory(p->error, "preparing a convolution");
     const twi_filters filters = strncmp(p->op, "Depthwise", 9) == 0 ? TWI_DEPTHWISE : TWI_GROUPED;
     tw_status status = twi_convolution_lay(p->attrs, filters, image->shape, filter->shape, output->shape, convolution,
                                            p->error);
-    if (status != TW_OK) {
-        twi_free(convolution);
+    if (status != TW_OK)
         return status;
-    }
     /* What is empty may be as long as it likes along its other axes, and is not walked along them. */
     const twi_operand *walked = image == &p->outputs[0] ? image : output;
     if (walked->elements == 0)
         convolution->batch = 0;
     if (filter->elements == 0)
         convolution->window.size[0] = convolution->window.size[1] = 0;
-    p->state = convolution;
     p->workspace = twi_widened_bytes(p);
     return TW_OK;
 }

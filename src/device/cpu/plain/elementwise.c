@@ -69,15 +69,11 @@ UNARY(logical_not, bool, !x)
 
 tw_status twi_prepare_binary(twi_prepare *p)
 {
-    twi_broadcast *b = twi_alloc(sizeof *b);
-    tw_status status = b ? twi_prepare_elementwise(p) : twi_fail_memory(p->error, "preparing an element-wise kernel");
-    if (status != TW_OK) {
-        twi_free(b);
-        return status;
-    }
+    twi_broadcast *b = p->state = twi_alloc(sizeof *b);
+    if (!b)
+        return twi_fail_memory(p->error, "preparing an element-wise kernel");
     twi_broadcast_init(b, p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape);
-    p->state = b;
-    return TW_OK;
+    return twi_prepare_elementwise(p);
 }
 
 tw_status twi_prepare_comparison(twi_prepare *p)

@@ -65,11 +65,8 @@ static tw_status prepare(twi_prepare *p, int axes, bool inverse)
     int64_t length[MOST_AXES];
     find_lengths(&f, p->inputs[0].shape, p->num_inputs > 1 ? tw_tensor_data(p->inputs[1].value) : NULL, length);
     fourier *made = p->state;
-    if (!prepare_lengths(made, length)) {
-        release(made);
-        p->state = NULL;
+    if (!prepare_lengths(made, length))
         return twi_fail_memory(p->error, p->node);
-    }
     p->workspace = bytes_of_thread(made) * (size_t)p->threads;
     return TW_OK;
 }

@@ -159,10 +159,9 @@ static tw_status prepare(twi_prepare *p)
     if (draws && seeded && !twi_attr_bool(p->attrs, "deterministic", false))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "Both seed and seed2 should be 0 if deterministic is false.");
     if (draws && !seeded) {
-        tw_status status = twi_random_prepare(p);
+        tw_status status = twi_random_find(p, &f.stream);
         if (status != TW_OK)
             return status;
-        f.stream = p->state;
     }
     return twi_keep(p, &f, sizeof f);
 }

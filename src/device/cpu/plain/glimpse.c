@@ -139,10 +139,8 @@ static tw_status prepare(twi_prepare *p)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "noise is '%s', expected uniform, gaussian or zero", name);
     bool is_plain = i == NOISE_UNIFORM && !twi_attr_bool(p->attrs, "uniform_noise", true);
     g.noise = is_plain ? NOISE_GAUSSIAN : (noise)i;
-    if (g.noise != NOISE_ZERO) {
-        status = twi_random_prepare(p);
-        g.stream = p->state;
-    }
+    if (g.noise != NOISE_ZERO)
+        status = twi_random_find(p, &g.stream);
     return status == TW_OK ? twi_keep(p, &g, sizeof g) : status;
 }
 

@@ -79,7 +79,7 @@ static tw_status accepts(const twi_prepare *p)
 static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *output)
 {
     char texts[2][128];
-    pool *state = twi_alloc(sizeof *state);
+    pool *state = p->state = twi_alloc(sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, "preparing a pool");
     const twi_operand *last =
@@ -95,14 +95,9 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
         status = twi_fail(p->error, TW_INVALID_ARGUMENT, "pooling makes %s of the image, but the output has shape %s",
                           tw_shape_text(expected, texts[0], sizeof texts[0]),
                           tw_shape_text(output->shape, texts[1], sizeof texts[1]));
-    if (status != TW_OK) {
-        twi_free(state);
-        return status;
-    }
     state->counts_batch = twi_attr_bool(p->attrs, "include_batch_in_index", false);
-    p->state = state;
     p->workspace = twi_widened_bytes(p);
-    return TW_OK;
+    return status;
 }
 
 static tw_status prepare_forward(twi_prepare *p)

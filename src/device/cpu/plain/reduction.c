@@ -47,18 +47,13 @@ tw_status twi_prepare_reduction(twi_prepare *p)
     tw_status status = twi_prepare_typed(p);
     if (status != TW_OK)
         return status;
-    twi_reduction *d = twi_alloc(sizeof *d);
+    twi_reduction *d = p->state = twi_alloc(sizeof *d);
     if (!d)
         return twi_fail_memory(p->error, "preparing a reduction");
     d->exclusive = twi_attr_bool(p->attrs, "exclusive", false);
     d->reverse = twi_attr_bool(p->attrs, "reverse", false);
-    if (p->inputs[1].value)
-        status = plan_reduction(d, &p->inputs[0], &p->inputs[1], tw_tensor_data(p->inputs[1].value), p->error);
-    if (status != TW_OK)
-        twi_free(d);
-    else
-        p->state = d;
-    return status;
+    const tw_tensor *axes = p->inputs[1].value;
+    return axes ? plan_reduction(d, &p->inputs[0], &p->inputs[1], tw_tensor_data(axes), p->error) : TW_OK;
 }
 
 const twi_reduction *twi_reduction_of(const twi_run *r, twi_reduction *now)

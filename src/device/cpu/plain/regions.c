@@ -262,10 +262,9 @@ static tw_status prepare_sample(twi_prepare *p)
                         "%s '%s': aspect_ratio_range and area_range are two positive numbers that rise, areas are at most "
                         "1, and max_attempts is positive",
                         p->op, p->node);
-    tw_status status = twi_random_prepare(p);
+    tw_status status = twi_random_find(p, &s.stream);
     if (status != TW_OK)
         return status;
-    s.stream = p->state;
     p->workspace = (size_t)(p->inputs[1].elements / 4 + 1) * sizeof(rectangle);
     return twi_keep(p, &s, sizeof s);
 }
