@@ -1312,10 +1312,53 @@ static void table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end(void *
     twi_table_free(&table);
 }
 
+static size_t bytes_of_table(const char *first, const char *second)
+{
+    twi_table_builder table;
+    seen seen;
+    twi_table_start(&table, 1); /* a block each */
+    twi_table_add(&table, first, strlen(first), "", 0);
+    if (second)
+        twi_table_add(&table, second, strlen(second), "", 0);
+    assert_ok(twi_table_finish(&table, &error));
+    assert_ok(read_table(&table, &seen));
+    size_t bytes = table.file.size;
+    twi_table_free(&table);
+    return bytes;
+}
+
+/* Nor shorter: those of a block that ends with the beginning of the next key, or with what nothing of its length follows. */
+static void keys_of_the_index_are_as_short_as_tensorflows(void **state)
+{
+    (void)state;
+    assert_int_equal(bytes_of_table("kaa", "m"), bytes_of_table("k", "m") + 2);
+    assert_int_equal(bytes_of_table("k", "kz"), bytes_of_table("k", "m") + 1);
+    assert_int_equal(bytes_of_table("kaa", NULL), bytes_of_table("k", NULL) + 2);
+    assert_int_equal(bytes_of_table("\xff", NULL), bytes_of_table("k", NULL));
+    assert_int_equal(bytes_of_table("", NULL), bytes_of_table("k", NULL) - 2);
+}
+
+/* The first block is written with the key c in the index, since d follows, which then is c. */
+static void a_block_that_does_not_come_behind_the_last_ones_key_is_refused(void **state)
+{
+    (void)state;
+    twi_table_builder table;
+    seen seen;
+    twi_table_start(&table, 1);
+    twi_table_add(&table, "b", 1, "", 0);
+    table.block_bytes = 100;
+    twi_table_add(&table, "d", 1, "", 0);
+    assert_int_equal(table.data.bytes.data[3], 'd');
+    table.data.bytes.data[3] = 'c';
+    assert_ok(twi_table_finish(&table, &error));
+    assert_fails(read_table(&table, &seen), TW_DATA_LOSS, "not in order");
+    twi_table_free(&table);
+}
+
 #define END "\0\0\0\0\1\0\0\0" /* one restart, at 0 */
 
-/* A table of three blocks, data of that type, metaindex and index, with what may stand behind the data. */
-static void wrap_blocks(twi_table_builder *table, const twi_text blocks[3], char type, const char *behind)
+/* A table of three blocks of these types, data, metaindex and index, with what may stand behind the data. */
+static void wrap_blocks(twi_table_builder *table, const twi_text blocks[3], const char types[3], const char *behind)
 {
     char crc[4], footer[48] = {0};
     uint64_t offset = 0;
@@ -1328,7 +1371,7 @@ static void wrap_blocks(twi_table_builder *table, const twi_text blocks[3], char
             used += twi_put_varint(footer + used, blocks[i].size);
         }
         twi_text_append(&block, twi_text_string(&blocks[i]), blocks[i].size);
-        twi_text_append(&block, i == 0 ? &type : "", 1);
+        twi_text_append(&block, &types[i], 1);
         twi_put32(crc, twi_crc32c_mask(twi_crc32c(0, block.data, block.size)));
         twi_text_append(&table->file, block.data, block.size);
         twi_text_append(&table->file, crc, 4);
@@ -1353,7 +1396,7 @@ static void wrap_block(twi_table_builder *table, const void *bytes, size_t size,
     twi_text_append(&blocks[2], (char[]){0, 1, (char)used, '~'}, 4);
     twi_text_append(&blocks[2], handle, (size_t)used);
     twi_text_append(&blocks[2], END, 8);
-    wrap_blocks(table, blocks, type, "");
+    wrap_blocks(table, blocks, (char[]){type, 0, 0}, "");
     for (int i = 0; i < 3; i++)
         twi_text_free(&blocks[i]);
 }
@@ -1415,8 +1458,10 @@ static void blocks_that_do_not_fit_together_are_refused(void **state)
     static const struct {
         const char *metaindex, *index, *behind, *part;
         size_t metaindex_size, index_size;
+        char metaindex_type;
     } cases[] = {
         {END, "\0\1\2~\0\x0d" END, "", NULL, 8, 14},
+        {"\x08\x1c" END, "\0\1\2~\0\x0d" END, "", NULL, 10, 14, 1}, /* compressed: a literal of 8 */
         {"\0\1\1bx" END, "\0\1\2~\0\x0d" END, "", "something beside the index", 13, 14},
         {END, "\0\1\1~\0" END, "", "an entry without a place", 8, 13},
         {END, "\0\1\2~\0\x80" END, "", "an entry without a place", 8, 14},
@@ -1436,7 +1481,7 @@ static void blocks_that_do_not_fit_together_are_refused(void **state)
         twi_text_append(&blocks[0], DATA, sizeof DATA - 1);
         twi_text_append(&blocks[1], cases[i].metaindex, cases[i].metaindex_size);
         twi_text_append(&blocks[2], cases[i].index, cases[i].index_size);
-        wrap_blocks(&table, blocks, 0, cases[i].behind);
+        wrap_blocks(&table, blocks, (char[]){0, cases[i].metaindex_type, 0}, cases[i].behind);
         error = (tw_error){0};
         tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
         bool right = status == TW_OK && count == 1;
@@ -1663,6 +1708,8 @@ int main(void)
         TEST(save_killed_at_any_call_loses_nothing),
         TEST(running_out_of_memory_is_reported_and_leaks_nothing),
         cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
+        cmocka_unit_test(keys_of_the_index_are_as_short_as_tensorflows),
+        cmocka_unit_test(a_block_that_does_not_come_behind_the_last_ones_key_is_refused),
         cmocka_unit_test(table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end),
         cmocka_unit_test(blocks_with_right_checksums_and_wrong_contents_are_refused),
         cmocka_unit_test(blocks_that_do_not_fit_together_are_refused),
