@@ -63,6 +63,7 @@
     X(twi_reader_ops)                                                                                                  \
     X(twi_saver_ops)                                                                                                   \
     X(twi_text_ops)                                                                                                    \
+    X(twi_unicode_ops)                                                                                                 \
     X(twi_fused_ops) /* made by rewrites only */                                                                       \
     X(twi_plan_ops)  /* made by the planner only */
 

@@ -85,6 +85,23 @@ static tw_status dense_bincount_shape(twi_inference *c)
     return status;
 }
 
+/* splits [rows + 1], values, size, and weights like values or none: counts of each row */
+static tw_status ragged_bincount_shape(twi_inference *c)
+{
+    int64_t size = -1, splits = c->inputs[0].rank == 1 ? c->inputs[0].dims[0] : -1;
+    tw_status status = twi_expect_rank(c, 0, 1);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 2, 0);
+    if (status == TW_OK && splits == 0)
+        status = TWI_REFUSE(c, "splits are empty, expected one number more than there are rows");
+    if (status == TW_OK && twi_number_of(c, 2, &size) && size < 0)
+        status = TWI_REFUSE(c, "size %lld is negative", (long long)size);
+    if (status == TW_OK && !tw_shape_compatible(c->inputs[1], c->inputs[3]) && tw_shape_elements(c->inputs[3]) > 0)
+        status = TWI_REFUSE(c, "weights have another shape than what is counted");
+    c->outputs[0] = TW_SHAPE(splits < 0 ? -1 : splits - 1, size);
+    return status;
+}
+
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
 static bool is_sorted(const twi_gradient *g)
@@ -230,6 +247,9 @@ const twi_op twi_segment_ops[] = {
     UNSORTED("UnsortedSegmentMax", extremum_gradient),
     UNSORTED("UnsortedSegmentMin", extremum_gradient),
     UNSORTED("UnsortedSegmentProd", product_gradient),
+    {"UnsortedSegmentJoin", "inputs:string, segment_ids:Tindices, num_segments:Tnumsegments", "output:string",
+     "separator:string=; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", twi_unsorted_segment_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
     SPARSE("SparseSegmentSum", NUMBERS, sparse_sum_gradient),
     SPARSE("SparseSegmentMean", FLOATS, sparse_mean_gradient),
     SPARSE("SparseSegmentSqrtN", FLOATS, sparse_sqrt_gradient),
@@ -243,6 +263,9 @@ const twi_op twi_segment_ops[] = {
      twi_not_differentiable},
     {"DenseBincount", "input:Tidx, size:Tidx, weights:T", "output:T",
      "Tidx:{int32,int64}; T:{int32,int64,float,double}; binary_output:bool=false", dense_bincount_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"RaggedBincount", "splits:int64, values:Tidx, size:Tidx, weights:T", "output:T",
+     "Tidx:{int32,int64}; T:{int32,int64,float,double}; binary_output:bool=false", ragged_bincount_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };

@@ -177,7 +177,7 @@ const twi_op twi_sparse_ops[] = {
      TWI_HOST_ONLY},
     {"SparseCross", "indices:N*int64, values:sparse_types, shapes:N*int64, dense_inputs:dense_types",
      "output_indices:int64, output_values:out_type, output_shape:int64",
-     "N:int; hashed_output:bool; num_buckets:int; hash_key:int; sparse_types:types; dense_types:types; "
+     "N:int>=0; hashed_output:bool; num_buckets:int; hash_key:int; sparse_types:types; dense_types:types; "
      "out_type:{int64,string}; internal_type:{int64,string}",
      cross_shape, twi_not_differentiable, FOUND},
     {0},

@@ -1,10 +1,10 @@
 /* warp.c - images seen through a projective transform. */
 #include "ops/rules.h"
 
-/* images [N,H,W,C], transforms [N or 1, 8], output_shape [2]: [N,h,w,C] */
+/* images [N,H,W,C], transforms [N or 1, 8], output_shape [2], and of V3 a scalar fill_value: [N,h,w,C] */
 static tw_status warp_shape(twi_inference *c)
 {
-    static const int ranks[] = {4, 2, 1};
+    static const int ranks[] = {4, 2, 1, 0};
     tw_status status = TW_OK;
     tw_shape out = c->inputs[0].rank == 4 ? c->inputs[0] : TW_SHAPE(-1, -1, -1, -1),
              size = twi_shape_of_value(twi_ask_value(c, 2));
@@ -41,10 +41,22 @@ static void warp_gradient(twi_gradient *g)
     g->dx[0] = twi_build_like(g->node, "ImageProjectiveTransformV2", TWI_INPUTS(DY(0), inverted(g, X(1)), size));
 }
 
+/* What is outside has no gradient: it is 0 there. */
+static void warp_filled_gradient(twi_gradient *g)
+{
+    tw_output size = tw_slice(G, tw_shape_of(G, X(0)), TW_SHAPE(1), TW_SHAPE(2));
+    g->dx[0] = twi_build_like(g->node, "ImageProjectiveTransformV3",
+                              TWI_INPUTS(DY(0), inverted(g, X(1)), size, tw_scalar_of(G, TW_FLOAT32, 0)));
+}
+
+#define ATTRS                                                                                                          \
+    "dtype:{uint8,int32,int64,half,bfloat16,float,double}; interpolation:{NEAREST,BILINEAR,nearest,bilinear}; "        \
+    "fill_mode:string=CONSTANT"
+
 const twi_op twi_warp_ops[] = {
     {"ImageProjectiveTransformV2", "images:dtype, transforms:float, output_shape:int32", "transformed_images:dtype",
-     "dtype:{uint8,int32,int64,half,bfloat16,float,double}; interpolation:{NEAREST,BILINEAR,nearest,bilinear}; "
-     "fill_mode:string=CONSTANT",
-     warp_shape, warp_gradient, TWI_HOST_ONLY},
+     ATTRS, warp_shape, warp_gradient, TWI_HOST_ONLY},
+    {"ImageProjectiveTransformV3", "images:dtype, transforms:float, output_shape:int32, fill_value:float",
+     "transformed_images:dtype", ATTRS, warp_shape, warp_filled_gradient, TWI_HOST_ONLY},
     {0},
 };

@@ -42,6 +42,8 @@
     X(twi_cpu_parse_example_kernels)                                                                                   \
     X(twi_cpu_parse_sequence_kernels)                                                                                  \
     X(twi_cpu_parse_text_kernels)                                                                                      \
+    X(twi_cpu_unicode_kernels)                                                                                         \
+    X(twi_cpu_ngrams_kernels)                                                                                          \
     X(twi_cpu_sparse_dense_kernels)                                                                                    \
     X(twi_cpu_sparse_kernels)                                                                                          \
     X(twi_cpu_serialize_kernels)                                                                                       \

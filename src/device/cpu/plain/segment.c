@@ -307,12 +307,12 @@ MADE(segment_sum_complex64) MADE(segment_sum_complex128) MADE(segment_mean_compl
 #define SPARSE_ROWS(op, prepare)                                                                                       \
     TWI_FLOAT_ROWS(op, prepare, made_sparse, NULL), TWI_FLOAT_ROWS(op "WithNumSegments", prepare, sparse, NULL)
 
-#define COUNTING(op, prepare)                                                                                          \
-    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, bincount_float},                                                      \
-        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, bincount_double},                                                 \
-        {op, "plain", TWI_TYPE(TW_INT32), prepare, bincount_int32},                                                    \
+#define COUNTING(op, prepare, f)                                                                                       \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float},                                                           \
+        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, f##_double},                                                      \
+        {op, "plain", TWI_TYPE(TW_INT32), prepare, f##_int32},                                                         \
     {                                                                                                                  \
-        op, "plain", TWI_TYPE(TW_INT64), prepare, bincount_int64                                                       \
+        op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64                                                            \
     }
 
 static tw_status prepare_counting(twi_prepare *p)
@@ -337,7 +337,8 @@ static tw_status prepare_counting(twi_prepare *p)
             TWI_FLOAT_ROWS("SparseSegmentSumGradV2", prepare_picked, picked, NULL),
             TWI_FLOAT_ROWS("SparseSegmentMeanGradV2", prepare_picked_mean, picked, NULL),
             TWI_FLOAT_ROWS("SparseSegmentSqrtNGradV2", prepare_picked_sqrt, picked, NULL),
-            COUNTING("Bincount", NULL),
-            COUNTING("DenseBincount", prepare_counting),
+            COUNTING("Bincount", NULL, bincount),
+            COUNTING("DenseBincount", prepare_counting, bincount),
+            COUNTING("RaggedBincount", prepare_counting, ragged_bincount),
             {0},
 };

@@ -63,21 +63,47 @@ static tw_status NAME(sparse_grad)(const twi_run *r)
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 /* Each value below the size adds its weight, or 1; binary: it is 1 then. Rows of a matrix have bins of their own. */
+static tw_status NAME(count)(const twi_run *r, int input, int64_t i, REAL *bins, int64_t size)
+{
+    int64_t value = twi_input_int(r, input, i);
+    const REAL *weights = r->input_operands[input + 2].elements ? r->inputs[input + 2] : NULL;
+    bool binary = r->state;
+    if (value < 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input arr must be non-negative!", r->node);
+    if (value < size)
+        bins[value] = binary ? 1 : ADD(bins[value], weights ? weights[i] : 1);
+    return TW_OK;
+}
+
 static tw_status NAME(bincount)(const twi_run *r)
 {
     const twi_operand *in = &r->input_operands[0], *out = &r->output_operands[0];
     int64_t size = out->shape.dims[out->shape.rank - 1], row = out->shape.rank == 2 ? in->shape.dims[1] : in->elements;
-    const REAL *weights = r->input_operands[2].elements ? r->inputs[2] : NULL;
-    REAL *bins = r->outputs[0];
-    bool binary = r->state;
-    twi_clear(bins, out->bytes);
-    for (int64_t i = 0; i < in->elements; i++) {
-        int64_t value = twi_input_int(r, 0, i);
-        if (value < 0)
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input arr must be non-negative!", r->node);
-        REAL *bin = bins + i / row * size + (value < size ? value : 0);
-        if (value < size)
-            *bin = binary ? 1 : ADD(*bin, weights ? weights[i] : 1);
+    tw_status status = TW_OK;
+    twi_clear(r->outputs[0], out->bytes);
+    for (int64_t i = 0; i < in->elements && status == TW_OK; i++)
+        status = NAME(count)(r, 0, i, (REAL *)r->outputs[0] + i / row * size, size);
+    return status;
+}
+
+/* splits [rows + 1], values, size, weights: [rows, size] */
+static tw_status NAME(ragged_bincount)(const twi_run *r)
+{
+    const twi_operand *out = &r->output_operands[0];
+    int64_t rows = out->shape.dims[0], size = out->shape.dims[1], values = r->input_operands[1].elements;
+    tw_status status = TW_OK;
+    twi_clear(r->outputs[0], out->bytes);
+    if (twi_input_int(r, 0, 0) != 0 || twi_input_int(r, 0, rows) != values)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "'%s': Splits must start with 0 and end with %lld, got %lld and %lld", r->node,
+                        (long long)values, (long long)twi_input_int(r, 0, 0), (long long)twi_input_int(r, 0, rows));
+    for (int64_t row = 0; row < rows && status == TW_OK; row++) {
+        int64_t begin = twi_input_int(r, 0, row), end = twi_input_int(r, 0, row + 1);
+        if (begin > end || end > values)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Splits must not fall: row %lld is %lld to %lld",
+                            r->node, (long long)row, (long long)begin, (long long)end);
+        for (int64_t i = begin; i < end && status == TW_OK; i++)
+            status = NAME(count)(r, 1, i, (REAL *)r->outputs[0] + row * size, size);
     }
-    return TW_OK;
+    return status;
 }

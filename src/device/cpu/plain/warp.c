@@ -1,11 +1,12 @@
-/* warp.c - ImageProjectiveTransformV2. What lies outside of the image is black, or, by fill_mode, the image again. */
+/* warp.c - ImageProjectiveTransformV2 and V3. What lies outside of the image is black, or of V3's value, or, by
+ * fill_mode, the image again. */
 #include "base/memory.h"
 #include "device/cpu/plain/typed.h"
 
 #include <math.h>
 #include <strings.h>
 
-typedef enum outside { BLACK, REFLECT, WRAP, EDGE } outside;
+typedef enum outside { FILLED, REFLECT, WRAP, EDGE } outside;
 
 typedef struct warp {
     bool bilinear;
@@ -34,9 +35,9 @@ static float inside(outside how, float at, int64_t length)
 {
     float n = (float)length, last = n - 1;
     if (!(fabsf(at) < 1e15f)) /* nowhere */
-        return how == BLACK ? -1 : 0;
+        return how == FILLED ? -1 : 0;
     switch (how) {
-    case BLACK:
+    case FILLED:
         return at;
     case EDGE:
         return at < 0 ? 0 : at > last ? last : at;
@@ -66,10 +67,16 @@ static float inside(outside how, float at, int64_t length)
 
 TWI_WIDENED(warped)
 
+#define WARP_ROWS(op)                                                                                                  \
+    TWI_FLOAT_ROWS(op, prepare_warp, warped, twi_free),                                                                \
+        {op, "plain", TWI_TYPE(TW_UINT8), prepare_warp, warped_uint8, twi_free},                                       \
+        {op, "plain", TWI_TYPE(TW_INT32), prepare_warp, warped_int32, twi_free},                                       \
+    {                                                                                                                  \
+        op, "plain", TWI_TYPE(TW_INT64), prepare_warp, warped_int64, twi_free                                          \
+    }
+
 const twi_kernel twi_cpu_warp_kernels[] = {
-    TWI_FLOAT_ROWS("ImageProjectiveTransformV2", prepare_warp, warped, twi_free),
-    {"ImageProjectiveTransformV2", "plain", TWI_TYPE(TW_UINT8), prepare_warp, warped_uint8, twi_free},
-    {"ImageProjectiveTransformV2", "plain", TWI_TYPE(TW_INT32), prepare_warp, warped_int32, twi_free},
-    {"ImageProjectiveTransformV2", "plain", TWI_TYPE(TW_INT64), prepare_warp, warped_int64, twi_free},
+    WARP_ROWS("ImageProjectiveTransformV2"),
+    WARP_ROWS("ImageProjectiveTransformV3"),
     {0},
 };

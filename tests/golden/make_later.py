@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Writes later.txt: ops that TensorFlow 2's programs have beside those of TensorFlow 1, in small programs exported and run
+by TensorFlow, for tests/test_shapes.c."""
+
+from graph_cases import begin, differentiate, eighths, holder, np, of, program, random, raw, tf, words
+from op_cases import f32, i32, i64
+
+begin("later.txt", __file__, 5)
+
+# ---- characters of texts ----
+
+TEXTS = np.array([s.encode() for s in ("Hello, World", "Grüße", "日本語 x", "", "a\tb\x01", "\U0001f600!")], object)
+BROKEN = np.array([b"a\xffb", b"\xe6\x97", b"\xe6\x97x", b"\xc0\x80y", b"\xed\xa0\x80z", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80",
+                   b"\x80\x80", b"\xf0\x9f\x98\x80\xe2", b"\xe2\x82\xe2\x82\xac", b"ok"], object)
+
+
+def encoded(encoding):
+    return np.array([s.encode(encoding) for s in ("Grüße", "日本 x", "", "\x02b", "\U0001f600!")], object)
+
+
+PAIRS = np.array([b"\xd8\x3d\xde\x00\x00a", b"\xd8\x3d\x00a", b"\xde\x00\x00a", b"\x00a\x00", b"\xd8\x3d"], object)
+FEWER = np.array([b"\x00\x00\x00a\x00", b"\x00\x11\x00\x00", b"\x00\x00\xd8\x00\x00\x00\x00b"], object)
+
+
+def decoding(**attributes):
+    def build():
+        x = holder(tf.string, [None], "x")
+        few = raw.UnicodeDecode(input=x, Tsplits=tf.int32, **attributes)
+        return [*few, *raw.UnicodeDecodeWithOffsets(input=x, **attributes)]
+    return build
+
+
+for errors in ("strict", "replace", "ignore"):
+    for controls in (False, True):
+        build = decoding(input_encoding="UTF-8", errors=errors, replace_control_characters=controls, replacement_char=63)
+        wrong = (({"x": BROKEN}, "Invalid formatting"),) if errors == "strict" else ({"x": BROKEN},)
+        program("decode_%s_%d" % (errors, controls), build, {"x": TEXTS}, {"x": TEXTS[:0]}, *wrong)
+for name, encoding, given in (("UTF-16-BE", "utf-16-be", [PAIRS]), ("UTF-16LE", "utf-16-le", []), ("UTF-32-BE", "utf-32-be", [FEWER]),
+                              ("UTF-32-LE", "utf-32-le", []), ("ISO-8859-1", None, []), ("US-ASCII", None, [])):
+    feeds = [{"x": encoded(encoding) if encoding else BROKEN}] + [{"x": g} for g in given]
+    program("decode_" + encoding if encoding else "decode_" + name.replace("-", "_").lower(),
+            decoding(input_encoding=name), *feeds)
+program("decode_unknown", decoding(input_encoding="UTF-9"), ({"x": TEXTS}, "Could not create converter"))
+
+
+WRITTEN = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
+
+
+def transcoded(**attributes):
+    def build():
+        x = holder(tf.string, None, "x")
+        return [raw.UnicodeTranscode(input=x, output_encoding=to, **attributes) for to in WRITTEN]
+    return build
+
+
+for errors in ("strict", "replace", "ignore"):
+    for controls in (False, True):
+        build = transcoded(input_encoding="UTF-8", errors=errors, replace_control_characters=controls)
+        wrong = (({"x": BROKEN}, "Invalid formatting"),) if errors == "strict" else ({"x": BROKEN.reshape(11, 1)},)
+        good = ({"x": TEXTS}, "Invalid formatting") if errors == "strict" and controls else {"x": TEXTS}
+        program("transcode_%s_%d" % (errors, controls), build, good, *wrong)
+program("transcode_pairs", transcoded(input_encoding="UTF-16-BE"), {"x": PAIRS})
+
+POINTS = i32([72, 228, 26085, 128512, 0, 0xd800, 0x110000, -1, 0xfffe, 0xfdd0, 65])
+
+
+def encoding(errors):
+    def build():
+        given = {"input_values": holder(tf.int32, [None], "v"), "input_splits": holder(tf.int64, [None], "s")}
+        return [raw.UnicodeEncode(errors=errors, output_encoding=to, **given) for to in WRITTEN]
+    return build
+
+
+for errors in ("strict", "replace", "ignore"):
+    all = {"v": POINTS, "s": i64([0, 3, 3, 8, 11])}
+    program("encode_" + errors, encoding(errors), {"v": POINTS[:5], "s": i64([0, 2, 2, 5])},
+            (all, "Code point is out of range") if errors == "strict" else all,
+            ({"v": POINTS[:5], "s": i64([1, 5])}, "First value in input_splits"),
+            ({"v": POINTS[:5], "s": i64([0, 4])}, "Invalid split value"),
+            ({"v": POINTS[:5], "s": i64([0, 3, 2, 5])}, "Invalid split value"))
+
+# ---- words in a row ----
+
+
+def ngrams(**attributes):
+    return lambda: list(raw.StringNGrams(data=holder(tf.string, [None], "w"), data_splits=holder(tf.int64, [None], "s"),
+                                         **attributes))
+
+
+WORDS = words("a", "bb", "c", "", "dd", "e", "f")
+for i, (widths, pads, keep) in enumerate([([2], -1, False), ([2], 0, False), ([1, 3], 0, True), ([3, 2], 1, False), ([5], 0, True),
+                                          ([9], 1, True), ([4], 2, False), ([], 1, True), ([1], -1, True)]):
+    program("ngrams_%d" % i, ngrams(ngram_widths=widths, pad_width=pads, preserve_short_sequences=keep, separator="|",
+                                    left_pad="<", right_pad=">>"),
+            {"w": WORDS, "s": i64([0, 3, 3, 4, 7])}, {"w": WORDS[:0], "s": i64([0])}, {"w": WORDS[:0], "s": i64([])},
+            ({"w": WORDS, "s": i64([0, 3])}, "Last split value must be data size"),
+            ({"w": WORDS, "s": i64([0, 3, 2, 7])}, "Invalid split value"))
+
+
+def joined():
+    x, ids, n = holder(tf.string, None, "x"), holder(tf.int32, None, "i"), holder(tf.int32, [], "n")
+    return [raw.UnsortedSegmentJoin(inputs=x, segment_ids=ids, num_segments=n, separator=s) for s in ("", ", ")]
+
+
+program("joined_segments", joined, {"x": WORDS, "i": i32([0, 2, 0, 0, 1, 3, 2]), "n": i32(5)},
+        {"x": WORDS[:6].reshape(3, 2), "i": i32([1, 0, 1]), "n": i32(2)},
+        {"x": WORDS[:4].reshape(2, 2), "i": i32([[1, 0], [0, 0]]), "n": i32(2)},
+        {"x": WORDS[:0], "i": i32([]), "n": i32(2)}, ({"x": WORDS, "i": i32([0, 2, 0, 0, 1, 3, 4]), "n": i32(4)}, "out of range"),
+        ({"x": WORDS, "i": i32([0, 2, 0, 0, -1, 3, 3]), "n": i32(4)}, "out of range"))
+
+# ---- counts and crosses ----
+
+for name, dtype, index, binary in (("float", tf.float32, tf.int32, False), ("double_binary", tf.float64, tf.int64, True),
+                                   ("int64", tf.int64, tf.int64, False)):
+
+    def counted():
+        return [raw.RaggedBincount(splits=holder(tf.int64, [None], "s"), values=holder(index, [None], "x"),
+                                   size=tf.constant(4, index), binary_output=binary, weights=holder(dtype, None, "w"))]
+
+    def counts(splits, x, weights):
+        return {"s": i64(splits), "x": np.array(x, index.as_numpy_dtype), "w": np.array(weights, dtype.as_numpy_dtype)}
+
+    program("counts_of_rows_" + name, counted, counts([0, 3, 3, 5], [1, 2, 2, 9, 1], []),
+            counts([0, 2, 5], [1, 2, 2, 9, 1], [5, 1, 2, 3, 4]), counts([0], [], []),
+            (counts([0, 4], [1, 2, 2, 9, 1], []), "Splits must start with 0"),
+            (counts([0, 2, 5], [1, -2, 2, 9, 1], []), "must be non-negative"))
+
+
+def crossed(hashed):
+    def build():
+        a, b = (holder(tf.int64 if hashed else tf.string, [None, None], name) for name in "ab")
+        return list(raw.SparseCross(indices=[], values=[], shapes=[], dense_inputs=[a, b], hashed_output=hashed, num_buckets=50,
+                                    hash_key=7, out_type=tf.int64 if hashed else tf.string,
+                                    internal_type=tf.int64 if hashed else tf.string))
+    return build
+
+
+ONE, TWO, NONE = i64([[1, 2], [3, 4]]), i64([[5], [6]]), i64([[]])
+for hashed, of_type in ((False, lambda x: words(*map(str, x.ravel())).reshape(x.shape)), (True, lambda x: x)):
+    program("crossed_dense_%d" % hashed, crossed(hashed), {"a": of_type(ONE), "b": of_type(TWO)},
+            {"a": of_type(ONE[:1]), "b": of_type(NONE)}, ({"a": of_type(ONE), "b": of_type(NONE)}, "batch size"))
+
+# ---- images ----
+
+TURNS = [[1, 0.25, 0.5, -0.25, 1, -1.5, 0, 0], [0.75, 0, 1, 0.125, 1.25, 0, 0.125, -0.0625]]
+for dtype in (tf.float32, tf.float16, tf.uint8, tf.int64):
+    program("filled_" + dtype.name, lambda: [
+        raw.ImageProjectiveTransformV3(images=x, transforms=t, output_shape=holder(tf.int32, [2], "s%d" % k), fill_value=fill,
+                                       interpolation=how, fill_mode=mode)
+        for x in [holder(dtype, [2, 5, 6, 2], "x")]
+        for k, (t, fill, how, mode) in enumerate([
+            (TURNS, 3.5, "BILINEAR", "CONSTANT"), (TURNS[1:], 2.0, "NEAREST", "CONSTANT"), (TURNS, 1.0, "BILINEAR", "REFLECT"),
+            (TURNS, 1.0, "BILINEAR", "WRAP"), (TURNS[:1], 1.0, "NEAREST", "NEAREST")])],
+        {"x": (np.abs(eighths(2, 5, 6, 2)) * 16).astype(dtype.as_numpy_dtype),
+         **{"s%d" % k: i32([5, 6] if k % 2 else [3, 8]) for k in range(5)}})
+differentiate("grad_filled", of(lambda x: raw.ImageProjectiveTransformV3(
+    images=x, transforms=TURNS, output_shape=[5, 6], fill_value=2.5, interpolation="BILINEAR"), 4), {"x": eighths(2, 5, 6, 1)})
