@@ -37,14 +37,25 @@ static const struct {
     {"SLURM_STEP_NUM_TASKS", "srun", "--mpi=pmix or --mpi=pmi2, as 'srun --mpi=list' names them, and " PLUGIN},
 };
 
-static tw_status check_alone(tw_error *error)
+/* What there is instead of the plug-in that is needed. */
+static void say_found(const twi_comm_way *const *more, const char *refused, char *text, size_t size)
 {
+    int used = snprintf(text, size, "%s", *more ? "found is one for " : refused[0] ? refused : "none was found");
+    for (int i = 0; more[i] && used < (int)size; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s%s", i ? " and " : "", more[i]->name);
+}
+
+static tw_status check_alone(const twi_comm_way *const *more, const char *refused, tw_error *error)
+{
+    char found[600];
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const char *count = getenv(launchers[i].variable);
-        if (count && atoi(count) > 1)
-            return twi_fail(error, TW_FAILED_PRECONDITION,
-                            "%s has started %.20s processes, which would not know of each other: they need %s",
-                            launchers[i].launcher, count, launchers[i].advice);
+        if (!count || atoi(count) <= 1)
+            continue;
+        say_found(more, refused, found, sizeof found);
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "%s has started %.20s processes, which would not know of each other: they need %s; %s",
+                        launchers[i].launcher, count, launchers[i].advice, found);
     }
     return TW_OK;
 }
@@ -59,7 +70,7 @@ static const twi_comm_way *find_way(const twi_comm_way *const *more)
     return *more;
 }
 
-tw_status twi_comm_open(const twi_comm_way *const *more, twi_comm **comm, tw_error *error)
+tw_status twi_comm_open(const twi_comm_way *const *more, const char *refused, twi_comm **comm, tw_error *error)
 {
     double deadline;
     const twi_comm_way *way = find_way(more);
@@ -67,7 +78,7 @@ tw_status twi_comm_open(const twi_comm_way *const *more, twi_comm **comm, tw_err
     tw_status status = find_deadline(&deadline, error);
     if (status != TW_OK)
         return status;
-    status = way ? way->open(deadline, comm, error) : check_alone(error);
+    status = way ? way->open(deadline, comm, error) : check_alone(more, refused, error);
     if (*comm) {
         (*comm)->cores = twi_usable_cores();
         (*comm)->awake = &twi_awake_threads;

@@ -60,9 +60,9 @@ typedef struct twi_comm_way {
 extern const twi_comm_way twi_comm_local;
 
 /* Joins the tasks that this one was started with; *comm is NULL if it was started alone. `more` are the ways of
- * plug-ins, ended by NULL. Who was started by a launcher that none of the ways knows is told so: each task would train
- * for itself. */
-tw_status twi_comm_open(const twi_comm_way *const *more, twi_comm **comm, tw_error *error);
+ * plug-ins, ended by NULL, and `refused` says which plug-ins do not fit. Who was started by a launcher that none of
+ * the ways knows is told so: each task would train for itself. */
+tw_status twi_comm_open(const twi_comm_way *const *more, const char *refused, twi_comm **comm, tw_error *error);
 void twi_comm_close(twi_comm *comm); /* NULL is fine */
 
 /* ---- what every task calls, in the same order ------------------------------------------------------------------- */

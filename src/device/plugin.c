@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define PATTERN "libtower_*.so"
+#define NO_DEVICES "no plug-in (" PATTERN ") with devices was found; virtual_gpus gives GPUs that run on the CPU"
 
 enum { MOST_FILES = 32 };
 
@@ -29,7 +30,7 @@ static struct {
     int num_backends;
     const twi_comm_way *ways[TWI_MOST_BACKENDS + 1]; /* ended by NULL */
     int num_ways;
-    char why[1024];
+    char why[1024]; /* some were refused */
 } opened = {.once = PTHREAD_ONCE_INIT};
 
 /* A plug-in has a log of its own, which ends here. */
@@ -177,7 +178,7 @@ static void open_beside_library(void)
         open_in_folder(info.dli_fname, (size_t)(end - info.dli_fname));
 }
 
-/* LD_LIBRARY_PATH, run paths and the system's folders. */
+/* LD_LIBRARY_PATH, run paths and the system's folders; not the working directory, which an empty one of them means. */
 static void open_where_the_loader_looks(void)
 {
     union {
@@ -191,7 +192,8 @@ static void open_where_the_loader_looks(void)
         paths.info.dls_cnt = size.dls_cnt;
         if (dlinfo(self, RTLD_DI_SERINFO, &paths.info) == 0)
             for (unsigned i = 0; i < paths.info.dls_cnt; i++)
-                open_in_folder(paths.info.dls_serpath[i].dls_name, strlen(paths.info.dls_serpath[i].dls_name));
+                if (paths.info.dls_serpath[i].dls_name[0] == '/')
+                    open_in_folder(paths.info.dls_serpath[i].dls_name, strlen(paths.info.dls_serpath[i].dls_name));
     }
     if (self)
         dlclose(self);
@@ -202,22 +204,19 @@ static void open_all(void)
     open_in_path(getenv("TOWER_PLUGIN_PATH"));
     open_beside_library();
     open_where_the_loader_looks();
-    if (opened.num_backends == 0 && !opened.why[0])
-        snprintf(opened.why, sizeof opened.why,
-                 "no plug-in (" PATTERN ") with devices was found; virtual_gpus gives GPUs that run on the CPU");
 }
 
 twi_backends twi_plugin_backends(const char **why)
 {
     pthread_once(&opened.once, open_all);
-    *why = opened.why;
+    *why = opened.num_backends || opened.why[0] ? opened.why : NO_DEVICES;
     return (twi_backends){opened.backends, opened.num_backends};
 }
 
-const twi_comm_way *const *twi_plugin_ways(const char **why)
+const twi_comm_way *const *twi_plugin_ways(const char **refused)
 {
     pthread_once(&opened.once, open_all);
-    *why = opened.why;
+    *refused = opened.why;
     return opened.ways;
 }
 

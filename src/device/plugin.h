@@ -73,7 +73,7 @@ __attribute__((visibility("default"))) const twi_plugin *twi_plugin_entry(void);
  * first. *why says in plain words which were refused, or that there are none; "" if neither. */
 enum { TWI_MOST_BACKENDS = 32 };
 twi_backends twi_plugin_backends(const char **why);
-/* Their ways for tasks to be started, ended by NULL; *why as above. */
-const twi_comm_way *const *twi_plugin_ways(const char **why);
+/* Their ways for tasks to be started, ended by NULL; *refused says which plug-ins were, "" if none. */
+const twi_comm_way *const *twi_plugin_ways(const char **refused);
 
 #endif

@@ -198,14 +198,16 @@ done:
 /* Which tasks there are: those that this one was started with, or as many as are to be planned for. */
 static tw_status find_tasks(tw_devices *set, const tw_device_options *given, tw_error *error)
 {
-    const char *why;
+    const char *refused;
     tw_status status = TW_OK;
     if (given->plan_tasks < 0 || given->plan_tasks > TWI_MOST_TASKS || (given->plan_tasks && given->tasks))
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.plan_tasks: expected 0 to %d, without options.tasks, found %d%s", TWI_MOST_TASKS,
                         given->plan_tasks, given->tasks ? " with them" : "");
-    if (given->tasks)
-        status = twi_comm_open(twi_plugin_ways(&why), &set->comm, error);
+    if (given->tasks) {
+        const twi_comm_way *const *ways = twi_plugin_ways(&refused);
+        status = twi_comm_open(ways, refused, &set->comm, error);
+    }
     set->task = set->comm ? set->comm->task : 0;
     set->tasks = set->comm ? set->comm->tasks : given->plan_tasks ? given->plan_tasks : 1;
     if (status == TW_OK && (given->ps_tasks < 0 || given->ps_tasks >= set->tasks))

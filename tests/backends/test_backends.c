@@ -125,6 +125,23 @@ static void a_plugin_of_other_headers_is_refused_with_both_sides_named(void **st
     assert_int_equal(gpus("2", (tw_device_options){0}), 0);
 }
 
+/* What mpirun or srun starts needs a plug-in, and is told which there was instead. */
+static void tasks_without_a_plugin_are_told_what_was_refused(void **state)
+{
+    (void)state;
+    assert_runs(1, "cd / && SLURM_STEP_NUM_TASKS=2 $T bench --model trivial --num_batches 1");
+    assert_prints("srun has started 2 processes, which would not know of each other: they need --mpi=pmix or ");
+    assert_true(strstr(output, "; found is one for ") || strstr(output, "build both from the same sources"));
+}
+
+/* An empty folder in a run path or in LD_LIBRARY_PATH is where the process happens to be. */
+static void nothing_is_opened_because_the_process_is_where_it_lies(void **state)
+{
+    (void)state;
+    assert_runs(0, "cd $TOWER_PLUGIN_PATH && TOWER_PLUGIN_PATH= LD_LIBRARY_PATH=: $T devices");
+    assert_prints_not("libtower_foreign.so");
+}
+
 static void a_file_that_is_no_plugin_is_refused_by_name(void **state)
 {
     (void)state;
@@ -146,9 +163,11 @@ int main(int count, char **words)
     };
     const struct CMUnitTest stale[] = {
         cmocka_unit_test(a_plugin_of_other_headers_is_refused_with_both_sides_named),
+        cmocka_unit_test(tasks_without_a_plugin_are_told_what_was_refused),
     };
     const struct CMUnitTest foreign[] = {
         cmocka_unit_test(a_file_that_is_no_plugin_is_refused_by_name),
+        cmocka_unit_test(nothing_is_opened_because_the_process_is_where_it_lies),
     };
     if (strcmp(which, "stale") == 0)
         return cmocka_run_group_tests(stale, NULL, NULL);

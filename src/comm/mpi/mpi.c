@@ -93,8 +93,8 @@ static tw_status open_library(tw_error *error)
     bool good = library != NULL;
     if (!library)
         return twi_fail(error, TW_FAILED_PRECONDITION,
-                        "this process was started by " TWI_MPI_NAME "'s mpirun, whose library cannot be opened: %s",
-                        dlerror());
+                        "this process was started by " TWI_MPI_NAME "'s mpirun, whose library cannot be opened: %s; "
+                        "LD_LIBRARY_PATH says where it is, TOWER_MPI_LIBRARY if it has another name", dlerror());
 #define X(call) good = good && find(library, "MPI_" #call, &mpi.calls.call);
     TWI_MPI_CALLS(X)
 #undef X
@@ -103,12 +103,16 @@ static tw_status open_library(tw_error *error)
     TWI_MPI_HANDLES(X)
 #undef X
 #else
+    good = good && !dlsym(library, "ompi_mpi_comm_world"); /* the same calls, of other handles */
     mpi.calls.world = MPI_COMM_WORLD;
     mpi.calls.byte = MPI_BYTE;
     mpi.calls.errors_return = MPI_ERRORS_RETURN;
     mpi.calls.no_request = MPI_REQUEST_NULL;
 #endif
-    return good ? TW_OK : twi_fail(error, TW_FAILED_PRECONDITION, "'%s' is not " TWI_MPI_NAME "'s library", name);
+    return good ? TW_OK
+                : twi_fail(error, TW_FAILED_PRECONDITION,
+                           "TOWER_MPI_LIBRARY: expected a library with the interface of " TWI_MPI_NAME
+                           ", whose mpirun has started this process (" TWI_MPI_LIBRARY "), found '%s'", name);
 }
 
 static tw_status check(int code, const char *call, tw_error *error)
@@ -641,6 +645,8 @@ typedef struct joining {
     double deadline;
     tw_status status;
     tw_error error;
+    bool done; /* with the carrier's lock */
+    pthread_cond_t ends;
 } joining;
 
 static void *join_in_thread(void *argument)
@@ -649,17 +655,27 @@ static void *join_in_thread(void *argument)
     j->status = begin_mpi(&j->error);
     if (j->status == TW_OK)
         j->status = join_tasks(&j->c, j->deadline, &j->error);
+    pthread_mutex_lock(&j->c.lock);
+    j->done = true;
+    pthread_cond_signal(&j->ends);
+    pthread_mutex_unlock(&j->c.lock);
     return NULL;
 }
 
-static tw_status wait_for_joining(pthread_t thread, const joining *j, tw_error *error)
+static tw_status wait_for_joining(pthread_t thread, joining *j, tw_error *error)
 {
     struct timespec until = twi_time_in(j->deadline);
-    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    pthread_mutex_lock(&j->c.lock);
+    while (!j->done && pthread_cond_clockwait(&j->ends, &j->c.lock, CLOCK_MONOTONIC, &until) == 0)
+        ;
+    bool done = j->done;
+    pthread_mutex_unlock(&j->c.lock);
+    if (!done) {
         pthread_detach(thread);
         return twi_fail(error, TW_ABORTED,
                         "the tasks that " TWI_MPI_NAME " has started have not all joined within %g s", j->deadline);
     }
+    pthread_join(thread, NULL);
     if (j->status != TW_OK)
         *error = j->error;
     return j->status;
@@ -674,6 +690,7 @@ static tw_status open_tasks(double deadline, twi_comm **comm, tw_error *error)
         return twi_fail_memory(error, "joining the other tasks");
     j->deadline = deadline;
     pthread_mutex_init(&j->c.lock, NULL);
+    pthread_cond_init(&j->ends, NULL);
     tw_status status = twi_thread_start(&thread, "tower-join", NULL, 0, join_in_thread, j, error);
     if (status == TW_OK)
         status = wait_for_joining(thread, j, error);
