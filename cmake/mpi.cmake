@@ -5,7 +5,7 @@
 set(TOWER_WITH_MPI AUTO CACHE STRING "The plug-in for MPI: AUTO, ON or OFF")
 
 set(MPI_FOUND_NAMES)
-if(NOT TOWER_SANITIZE AND NOT TOWER_WITH_MPI STREQUAL "OFF")
+if(NOT TOWER_WITH_MPI STREQUAL "OFF")
     pkg_check_modules(OPENMPI QUIET ompi-c)
     pkg_check_modules(MPICH QUIET mpich)
     foreach(mpi OPENMPI MPICH)
