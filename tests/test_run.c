@@ -1455,6 +1455,57 @@ static void who_ends_without_a_word_is_named_by_all(void **state)
     assert_all_end(players, TW_ABORTED, "task 1 has ended before its work was done", 1);
 }
 
+/* What is said alike is said by the first; what another has to say beside that, it says. */
+static tw_status complain_alike(twi_comm *c, tw_error *error)
+{
+    char word = 0;
+    if (c->ops->is_to_say(c, 7) != (c->task == 0))
+        return twi_fail(error, TW_INTERNAL, "what all say alike was not said once");
+    tw_status status = twi_comm_share(c, 2, &word, sizeof word, "a word", error);
+    return status == TW_OK && c->task == 1 && !c->ops->is_to_say(c, 8)
+               ? twi_fail(error, TW_INTERNAL, "what one alone has to say was not said")
+               : status;
+}
+
+static void what_all_say_alike_the_first_says(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, complain_alike, 30);
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+}
+
+static atomic_int warnings;
+
+static void hear_warning(void *user, int level, const char *message)
+{
+    (void)user, (void)level;
+    assert_message(message, "s for a word of task 2, which is there but does not send it; after 8 s that ends the run");
+    warnings++;
+}
+
+/* Beyond the deadline, but not beyond all patience. */
+static tw_status wait_for_the_last(twi_comm *c, tw_error *error)
+{
+    char word = 0;
+    if (c->task == 2)
+        nanosleep(&(struct timespec){0, 700000000}, NULL);
+    return twi_comm_share(c, 2, &word, sizeof word, "a word", error);
+}
+
+static void who_waits_for_longer_than_the_deadline_is_told_what_for(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, wait_for_the_last, 0.4);
+    tw_set_log(hear_warning, NULL, TW_LOG_WARNING);
+    play(players);
+    tw_set_log(NULL, NULL, TW_LOG_WARNING);
+    assert_all_end(players, TW_OK, "", -1);
+    assert_int_equal(warnings, 2);
+}
+
 /* Longer than twice the deadline below; then tasks 0 and 2 have something to say to each other. */
 static tw_status work_long(twi_comm *c, tw_error *error)
 {
@@ -1911,6 +1962,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
+        cmocka_unit_test(what_all_say_alike_the_first_says),
+        cmocka_unit_test(who_waits_for_longer_than_the_deadline_is_told_what_for),
         cmocka_unit_test(who_is_done_waits_for_others_beyond_the_deadline),
         cmocka_unit_test(who_is_done_sees_that_another_has_died),
         cmocka_unit_test(who_was_held_up_takes_nobody_for_lost),

@@ -169,6 +169,10 @@ diff ends.log ends2.log || fail "a runner on two tasks has other losses"
 grep -q '^step 7: loss = 477.5$' ends4.log && grep -q '^the data ended after 7 steps' ends4.log ||
     fail "a runner with a loop whose shapes change has other losses" # the numbers 5 to 10 and 6 to 12
 diff <(head -n 2 ends.log) ends3.log || fail "a runner on two tasks that is stopped has other losses"
+# What all refuse alike one says, where they have joined each other by then.
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues_tasks.meta" --ps-hosts a --fetch loss > alike.log 2>&1
+[ $? -eq 1 ] || [ $? -eq 2 ] || fail "a node of a task that is not there was accepted"
+[ "$(grep -c 'Cannot assign a device' alike.log)" -eq 1 ] || fail "not one task says what all refuse"
 # One task says what soft placement moved.
 "$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_towers.meta" --fetch loss --target train --steps 2 \
     > moved.log 2>&1 || fail "towers for GPUs on two tasks"

@@ -331,7 +331,7 @@ static int run(const void *given)
     if (code == EXIT_DONE)
         code = run_with(s, &b, devices, data);
     tw_dataset_destroy(data);
-    tw_devices_destroy(devices);
+    job_close_tasks(devices);
     return code;
 }
 

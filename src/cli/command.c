@@ -100,6 +100,13 @@ void show_details(void)
     tw_set_log(show_log, NULL, 3);
 }
 
+static tw_devices *among;
+
+void complain_among(tw_devices *tasks)
+{
+    among = tasks;
+}
+
 bool complain(const char *command, const char *format, ...)
 {
     char text[8192]; /* written by one call: several tasks of a run may share a terminal */
@@ -107,6 +114,8 @@ bool complain(const char *command, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (among && !tw_devices_is_to_say(among, text))
+        return false;
     painter_pause();
     fflush(stdout);
     fprintf(stderr, "tower%s%s: %s\n", command ? " " : "", command ? command : "", text);

@@ -5,7 +5,7 @@
 #include "options.h"
 
 #include <stdio.h>
-#include <tower/status.h>
+#include <tower/device.h>
 
 /* AGAIN (EX_TEMPFAIL): another task was lost, and to start again may help. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_AGAIN = 75 };
@@ -39,6 +39,9 @@ bool is_group(const char *name);
 
 /* "tower data fetch: MESSAGE" on standard error; `command` NULL: "tower: MESSAGE". Returns false. */
 bool complain(const char *command, const char *format, ...) TW_PRINTF(2, 3);
+
+/* From here on what all tasks of that set complain of alike one says; NULL: there are none. Borrowed. */
+void complain_among(tw_devices *tasks);
 
 /* The same for an error of the library; returns EXIT_FAILED, or EXIT_AGAIN if it comes of another task. */
 int failed(const char *command, const tw_error *error);

@@ -167,7 +167,15 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
     *code = tw_devices_create(&options, &devices, &error) == TW_OK ? EXIT_DONE : failed(command, &error);
     if (error.status == TW_INVALID_ARGUMENT)
         *code = EXIT_USAGE;
+    if (devices && tw_devices_tasks(devices) > 1)
+        complain_among(devices);
     return devices;
+}
+
+void job_close_tasks(tw_devices *devices)
+{
+    complain_among(NULL);
+    tw_devices_destroy(devices);
 }
 
 bool job_leave_printing(const char *command, const tw_devices *devices)

@@ -158,8 +158,10 @@ int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICE
 
 /* The devices the job may use; complains and returns NULL if they cannot be opened. Yours: tw_devices_destroy(). */
 tw_devices *job_open_devices(const char *command, const job *job);
-/* The same, with the exit code if it is NULL: of several tasks another may be lost by now. */
+/* The same, with the exit code if it is NULL: of several tasks another may be lost by now. What all complain of alike
+ * then one says. Yours: job_close_tasks(). */
 tw_devices *job_open_tasks(const char *command, const job *job, int *code);
+void job_close_tasks(tw_devices *devices);
 /* Of several tasks the first alone prints: the others' standard output goes nowhere from here on. */
 bool job_leave_printing(const char *command, const tw_devices *devices);
 

@@ -625,7 +625,7 @@ static int run(const void *given)
             code = run_on_devices(w);
         for (int i = 0; i < w->num_fetches + w->num_summaries; i++)
             tw_tensor_release(w->results[i]);
-        tw_devices_destroy(w->devices);
+        job_close_tasks(w->devices);
     }
     feeds_release(w->feeds, w->num_feeds);
     tw_graph_about_destroy(w->about);

@@ -284,7 +284,7 @@ int training_open(const char *command, const train_settings *wanted, int with_da
     if (!(t->devices = job_open_tasks(command, &s->job, &code)))
         return code;
     if (several && !cluster_check(command, &s->cluster, t->devices)) {
-        tw_devices_destroy(t->devices);
+        job_close_tasks(t->devices);
         return EXIT_USAGE;
     }
     code = EXIT_FAILED;
@@ -312,5 +312,5 @@ void training_close(training *t)
     if (t->hashes)
         pthread_join(t->hashing, NULL);
     tw_dataset_destroy(t->data);
-    tw_devices_destroy(t->devices);
+    job_close_tasks(t->devices);
 }

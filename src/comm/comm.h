@@ -36,6 +36,9 @@ typedef struct twi_comm_ops {
     /* Every task calls it for channels that have ended, when it is not at them any more. When all have they begin anew,
      * without what was left in them. */
     tw_status (*renew)(twi_comm *c, int channel, int count, const char *what, tw_error *error);
+    /* Whether this task is to say what has that hash: task 0 always, and tells the others; they unless it has told
+     * them by now, or does within a second. */
+    bool (*is_to_say)(twi_comm *c, uint64_t text);
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);
     void (*close)(twi_comm *c);                  /* frees c */

@@ -3,6 +3,7 @@
 #include "comm/exchange.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
@@ -13,7 +14,8 @@
 #include <time.h>
 
 enum { MOST_CHANNELS = 1 << 24 };
-enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6 }; /* channels that are no receiver's */
+/* Channels that are no receiver's. */
+enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6, SAID = -7 };
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
  * says so at each quarter of that. */
 enum { MOST_AHEAD = 256, QUARTER = 4 };
@@ -123,8 +125,14 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
         snprintf(why, sizeof why,
                  "task %d has waited %.0f s for %.200s of task %d, which is there but does not send it", x->base.task,
                  waited, what, from);
-    else
+    else {
+        if (waited > x->base.deadline && !atomic_load(&x->closing) && !atomic_exchange(&x->warned, true))
+            twi_log(TWI_LOG_WARNING,
+                    "task %d has waited for %.0f s for %.200s of task %d, which is there but does not send it; after "
+                    "%g s that ends the run",
+                    x->base.task, waited, what, from, TWI_PATIENCE * x->base.deadline);
         return !atomic_load(&x->failed);
+    }
     twi_exchange_fail(x, why);
     return false;
 }
@@ -322,7 +330,7 @@ void twi_exchange_drop(twi_exchange *x, twi_message *m)
 
 static bool is_message(const twi_header *h)
 {
-    return h->magic == TWI_MAGIC && h->channel >= RENEW && h->channel < MOST_CHANNELS &&
+    return h->magic == TWI_MAGIC && h->channel >= SAID && h->channel < MOST_CHANNELS &&
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
@@ -465,6 +473,8 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
         atomic_store(&x->peers[from].left, true);
     if (h->channel == END && unpack_range(h->number).status != TW_OK)
         end_channels(x, from, unpack_range(h->number), text);
+    if (h->channel == SAID)
+        atomic_store(&x->peers[from].said, h->number);
     if (h->channel == RENEW)
         heed_renewal(x, from, unpack_range(h->number));
     give_back(x, m);
@@ -660,6 +670,27 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
     return say_reason(x, error);
 }
 
+/* Whoever asks may have failed already, but not by the others. */
+static bool is_to_say(twi_comm *c, uint64_t text)
+{
+    enum { PATIENCE = 1, PAUSE = 1000000 };
+    twi_exchange *x = (twi_exchange *)c;
+    twi_peer *first = &x->peers[0];
+    int64_t begin = twi_monotonic_ns();
+    bool waits = c->task != 0;
+    for (int i = 1; i < c->tasks && !waits && !atomic_load(&x->failed); i++)
+        mention(x, i, SAID, text, "", false);
+    while (waits && !atomic_load(&x->failed) && seconds_since(begin) < PATIENCE) {
+        waits = !atomic_load(&first->left); /* what it said came before that */
+        if (atomic_load(&first->said) == text)
+            return false;
+        if (x->carrier->pump)
+            x->carrier->pump(x);
+        sleep_ns(PAUSE);
+    }
+    return true;
+}
+
 static void abort_all(twi_comm *c, tw_status status, const char *why)
 {
     char named[TWI_REASON];
@@ -849,8 +880,8 @@ static void close_exchange(twi_comm *c)
     x->carrier->close(x);
 }
 
-static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, renew_channels, abort_all,
-                                           close_exchange};
+static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, renew_channels, is_to_say,
+                                           abort_all,    close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
                             tw_error *error)

@@ -146,3 +146,11 @@ tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_err
     TWI_NEED(data || bytes == 0, "data", error);
     return devices->comm ? twi_comm_share(devices->comm, 0, data, bytes, "what task 0 decides", error) : TW_OK;
 }
+
+bool tw_devices_is_to_say(tw_devices *devices, const char *text)
+{
+    enum { NONE_ELSE = 1 }; /* no text is 0 */
+    TWI_NEED_OR(devices && text, true);
+    return !devices->comm ||
+           devices->comm->ops->is_to_say(devices->comm, twi_fingerprint(text, strlen(text)) | NONE_ELSE);
+}
