@@ -1357,28 +1357,33 @@ static void a_block_that_does_not_come_behind_the_last_ones_key_is_refused(void 
 
 #define END "\0\0\0\0\1\0\0\0" /* one restart, at 0 */
 
-/* A table of three blocks of these types, data, metaindex and index, with what may stand behind the data. */
-static void wrap_blocks(twi_table_builder *table, const twi_text blocks[3], const char types[3], const char *behind)
+/* A block of that type with its checksum. */
+static void append_block(twi_text *file, const twi_text *contents, char type)
 {
-    char crc[4], footer[48] = {0};
+    char crc[4];
+    size_t at = file->size;
+    twi_text_append(file, twi_text_string(contents), contents->size);
+    twi_text_append(file, &type, 1);
+    twi_put32(crc, twi_crc32c_mask(twi_crc32c(0, file->data + at, file->size - at)));
+    twi_text_append(file, crc, 4);
+}
+
+/* A table of three blocks of these types, data, metaindex and index, with what may stand behind the data. */
+static void wrap_blocks(twi_table_builder *table, const twi_text blocks[3], const char types[3], const twi_text *behind)
+{
+    char footer[48] = {0};
     uint64_t offset = 0;
     int used = 0;
     *table = (twi_table_builder){0};
     for (int i = 0; i < 3; i++) {
-        twi_text block = {0};
         if (i > 0) {
             used += twi_put_varint(footer + used, offset);
             used += twi_put_varint(footer + used, blocks[i].size);
         }
-        twi_text_append(&block, twi_text_string(&blocks[i]), blocks[i].size);
-        twi_text_append(&block, &types[i], 1);
-        twi_put32(crc, twi_crc32c_mask(twi_crc32c(0, block.data, block.size)));
-        twi_text_append(&table->file, block.data, block.size);
-        twi_text_append(&table->file, crc, 4);
-        if (i == 0)
-            twi_text_append(&table->file, behind, strlen(behind));
+        append_block(&table->file, &blocks[i], types[i]);
+        if (i == 0 && behind)
+            twi_text_append(&table->file, twi_text_string(behind), behind->size);
         offset = table->file.size;
-        twi_text_free(&block);
     }
     twi_put64(footer + 40, UINT64_C(0xdb4775248b80fb57));
     twi_text_append(&table->file, footer, sizeof footer);
@@ -1396,7 +1401,7 @@ static void wrap_block(twi_table_builder *table, const void *bytes, size_t size,
     twi_text_append(&blocks[2], (char[]){0, 1, (char)used, '~'}, 4);
     twi_text_append(&blocks[2], handle, (size_t)used);
     twi_text_append(&blocks[2], END, 8);
-    wrap_blocks(table, blocks, (char[]){type, 0, 0}, "");
+    wrap_blocks(table, blocks, (char[]){type, 0, 0}, NULL);
     for (int i = 0; i < 3; i++)
         twi_text_free(&blocks[i]);
 }
@@ -1476,12 +1481,13 @@ static void blocks_that_do_not_fit_together_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         twi_table_builder table;
-        twi_text blocks[3] = {0};
+        twi_text blocks[3] = {0}, behind = {0};
         int count = 0;
         twi_text_append(&blocks[0], DATA, sizeof DATA - 1);
         twi_text_append(&blocks[1], cases[i].metaindex, cases[i].metaindex_size);
         twi_text_append(&blocks[2], cases[i].index, cases[i].index_size);
-        wrap_blocks(&table, blocks, (char[]){0, cases[i].metaindex_type, 0}, cases[i].behind);
+        twi_text_append(&behind, cases[i].behind, strlen(cases[i].behind));
+        wrap_blocks(&table, blocks, (char[]){0, cases[i].metaindex_type, 0}, &behind);
         error = (tw_error){0};
         tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
         bool right = status == TW_OK && count == 1;
@@ -1490,6 +1496,7 @@ static void blocks_that_do_not_fit_together_are_refused(void **state)
         if (!right)
             fail_msg("case %zu: status %d, %d entries: %s", i, status, count, error.message);
         twi_table_free(&table);
+        twi_text_free(&behind);
         for (int k = 0; k < 3; k++)
             twi_text_free(&blocks[k]);
     }
@@ -1537,6 +1544,29 @@ static void names_may_not_take_many_times_the_memory_of_the_file(void **state)
         twi_text_free(&whole);
     }
     twi_text_free(&block);
+}
+
+/* The one before is let go of, as the address sanitizer sees. */
+static void compressed_blocks_are_expanded_one_after_the_other(void **state)
+{
+    (void)state;
+    enum { PACKED = 15 };
+    twi_table_builder table;
+    twi_text blocks[3] = {0}, next = {0}, behind = {0};
+    int count = 0;
+    twi_text_append(&blocks[0], "\x0d\x30\0\1\1bx" END, PACKED); /* a literal of 13 */
+    twi_text_append(&blocks[1], END, 8);
+    twi_text_append(&blocks[2], "\0\1\2b\0\x0f\0\1\2c\x14\x0f" END, 20);
+    twi_text_append(&next, "\x0d\x30\0\1\1cx" END, PACKED);
+    append_block(&behind, &next, 1);
+    wrap_blocks(&table, blocks, (char[]){1, 0, 0}, &behind);
+    assert_ok(twi_table_read(table.file.data, table.file.size, count_entry, &count, &error));
+    assert_int_equal(count, 2);
+    twi_table_free(&table);
+    twi_text_free(&next);
+    twi_text_free(&behind);
+    for (int i = 0; i < 3; i++)
+        twi_text_free(&blocks[i]);
 }
 
 static void compressed_block_is_expanded(void **state)
@@ -1715,6 +1745,7 @@ int main(void)
         cmocka_unit_test(blocks_that_do_not_fit_together_are_refused),
         TEST(names_may_not_take_many_times_the_memory_of_the_file),
         cmocka_unit_test(compressed_block_is_expanded),
+        cmocka_unit_test(compressed_blocks_are_expanded_one_after_the_other),
         cmocka_unit_test(a_compressed_block_that_memory_lacks_for_is_not_called_damaged),
         cmocka_unit_test(snappy_knows_literals_and_all_three_copies),
         cmocka_unit_test(running_out_of_memory_is_reported),

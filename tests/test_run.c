@@ -43,12 +43,12 @@ struct fixture {
     work works[LISTS][MOST_STEPS];
     char names[LISTS][MOST_STEPS][2];
     twi_segment segment;
-    twi_part parts[2];
+    twi_part parts[2 + 1]; /* the last is no part of the segment */
     twi_step_id waits[2];
     twi_member members[2][MOST_STEPS];
     twi_trace trace;
     twi_track tracks[LISTS];
-    twi_span spans[LISTS][MOST_STEPS];
+    twi_span spans[LISTS][MOST_STEPS + 1]; /* the last is no step's */
     int64_t marks[2 * MOST_STEPS];
     twi_dispatchers *all;
     tw_status replay_fails, follow_fails, times_fail, late[LISTS]; /* late: only shows when all is to be done */
@@ -342,6 +342,7 @@ static fixture *open_replayed(bool begun, bool partly)
         add_work(f, 1, 'v', NULL, 0);
     add_work(f, 2, 'y', NULL, 0)->milliseconds = A_WHILE;
     add_work(f, 2, 'z', &last_of_1, 1)->milliseconds = A_WHILE;
+    f->parts[2] = (twi_part){&f->segment, 2, 0, 3};
     f->waits[0] = first_of_2;
     f->waits[1] = first_of_1;
     f->segment = (twi_segment){.parts = f->parts, .num_parts = 2, .waits = f->waits, .num_waits = 1 + partly,
@@ -503,6 +504,7 @@ static void a_device_that_tells_when_it_did_what_is_asked_at_the_end_of_a_traced
         assert_int_equal(f->spans[0][i].started_ns, expected[i][0]);
         assert_int_equal(f->spans[0][i].ended_ns, expected[i][1]);
     }
+    assert_int_equal(f->spans[0][MOST_STEPS].ended_ns, 0);
     f->times_fail = TW_UNAVAILABLE;
     assert_string_equal(run(f, 1, TW_UNAVAILABLE, &error), "abcdT!");
     assert_string_equal(error.message, "/device:TEST has no clock");
