@@ -101,6 +101,7 @@ static void a_batch_too_large_for_a_device_is_refused_and_smaller_ones_still_run
                      "/job:localhost/replica:0/task:0/device:GPU:0 has no room for the buffers of a step: limit 65536 "
                      "bytes, used 16");
         assert_message(error.message, ", needed 2");
+        assert_message(error.message, "most is needed while '");
         assert_true(used(&l) < WIDTH * WIDTH * 4 + 1024); /* the variable and constants of plans */
         assert_true(round == 0 || used(&l) == left);      /* what failed holds nothing */
         left = used(&l);
