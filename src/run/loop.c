@@ -28,7 +28,7 @@ static bool does_something(const twi_step *step)
 static tw_status list_steps(twi_loop *loop, tw_error *error)
 {
     const twi_list *list = &loop->plan->lists[loop->device];
-    loop->steps = twi_arena_alloc(&loop->plan->arena, sizeof *loop->steps * (size_t)(list->count + 1));
+    loop->steps = twi_arena_alloc(&loop->plan->arena, sizeof *loop->steps * (size_t)list->count);
     if (!loop->steps)
         return twi_fail_memory(error, "preparing a loop");
     for (int i = 0; i < list->count; i++)
