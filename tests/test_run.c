@@ -1,6 +1,6 @@
-/* Running, from within: dispatchers and plans made by hand, who comes after whom by the memory that is touched, where the
- * time of a step went that is made up, runs that are known to wait for queues, and tasks that lose each other, played
- * in one process. label: threads */
+/* Running, from within: dispatchers and plans made by hand, who comes after whom by the memory that is touched, where
+ * the time of a step went that is made up, runs that are known to wait for queues, and tasks that lose each other,
+ * played in one process. label: threads */
 #include "runs_in_threads.h"
 
 #include "base/clock.h"
@@ -30,6 +30,7 @@ typedef struct work {
     char behind;      /* what must have been told before it ends; 0: nothing */
     bool waits;       /* as a queue's kernel does, until the run is to end */
     tw_status fails;
+    bool silent;      /* without a word */
 } work;
 
 struct fixture {
@@ -82,7 +83,7 @@ static tw_status do_work(const twi_run *r)
     while ((w->waits && !atomic_load(r->ending)) || (w->behind && !strchr(w->f->told, w->behind)))
         pthread_cond_wait(&w->f->moved, &w->f->lock);
     pthread_mutex_unlock(&w->f->lock);
-    return w->fails == TW_OK ? TW_OK : twi_fail(r->error, w->fails, "%c went wrong", w->letter);
+    return w->fails == TW_OK || w->silent ? w->fails : twi_fail(r->error, w->fails, "%c went wrong", w->letter);
 }
 
 static const twi_kernel kernel = {"Work", "made up", 0, NULL, do_work, NULL};
@@ -445,6 +446,37 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     failing->fails = TW_OUT_OF_RANGE;
     run(f, 1, TW_OUT_OF_RANGE, &error);
     assert_string_equal(error.message, "a went wrong [[{{node a}}]]");
+    close_fixture(f);
+}
+
+/* A loop of one round, with one step. */
+static void a_loop_fails_by_the_words_of_its_step(void **state)
+{
+    (void)state;
+    tw_error error;
+    fixture *f = open_fixture();
+    uint8_t goes_on = 0;
+    work inner = {.f = f, .letter = 'i'};
+    twi_list list = {.device = &f->devices[0], .count = 1};
+    twi_step step = {.kernel = &kernel, .device = &f->devices[0],
+                     .run = {.state = &inner, .node = "inner", .error = &list.error}};
+    twi_step *steps[] = {&step};
+    twi_port decides = {.device = &f->devices[0], .memory = &goes_on};
+    twi_plan plan = {.lists = &list, .num_lists = 1, .fetches = &decides};
+    twi_loop loop = {.plan = &plan, .steps = steps, .num_steps = 1};
+    list.steps = &step;
+    f->devices[0].is_host = true;
+    add_work(f, 0, 'a', NULL, 0);
+    f->steps[0][0].kernel = NULL;
+    f->steps[0][0].loop = &loop;
+    assert_string_equal(run(f, 1, TW_OK, &error), "i");
+    inner.fails = TW_UNAVAILABLE;
+    run(f, 1, TW_UNAVAILABLE, &error);
+    assert_memory_equal(error.message, "i went wrong [[{{node inner}}]]", strlen("i went wrong [[{{node inner}}]]"));
+    list.error = (tw_error){0};
+    inner.silent = true;
+    run(f, 1, TW_UNAVAILABLE, &error);
+    assert_memory_equal(error.message, "Work failed [[{{node inner}}]]", strlen("Work failed [[{{node inner}}]]"));
     close_fixture(f);
 }
 
@@ -1941,6 +1973,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_replay_that_fails_ends_the_run),
         cmocka_unit_test(the_first_failure_is_the_runs_and_kernels_are_woken_once),
         cmocka_unit_test(a_failing_step_wakes_those_of_its_run_that_wait),
+        cmocka_unit_test(a_loop_fails_by_the_words_of_its_step),
         cmocka_unit_test(a_failure_that_shows_when_a_queue_is_drained_is_its_lists),
         cmocka_unit_test(a_delay_is_of_the_step_that_it_is_put_into),
         cmocka_unit_test(a_device_that_tells_when_it_did_what_is_asked_at_the_end_of_a_traced_run),
