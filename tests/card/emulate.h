@@ -14,11 +14,9 @@
 
 #undef __shared__
 #define __shared__ static thread_local
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-/* Written out wherever it is called, what sanitizers add to it takes compilers minutes. */
+/* Written out wherever it is called, it takes compilers minutes. */
 #undef __forceinline__
 #define __forceinline__ inline
-#endif
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 
