@@ -145,23 +145,38 @@ static const char gif[] =
     "\000\005\000\005\000\301\133\244\247\033\051\261\327\242\356\140\124\314\002\014\304\026\041\022\143\052"
     "\314\140\100\001\061\012\000\041\376\003\141\142\143\000\073";
 
-/* As a PNG and a JPEG, whole and a window of it, made to fit; and all frames of a GIF. */
+static const char bmp[] = "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\2\0\0\0\1\0\x18\0\0\0\0\0\x10\0\0\0"
+                          "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0rgbRGB\0\0abcABC\0";
+
+/* As a PNG, of bytes and of words, and a JPEG, whole and a window of it, made to fit; a BMP; and all frames of a GIF.
+ * Encoded they are several times as large as what is made room for at first. */
 static tw_status use_pictures(void)
 {
-    uint8_t pixels[9 * 9 * 3], fitted[4 * 4 * 3];
-    twi_image image = {9, 9, 3, pixels}, read = {0};
+    static uint8_t pixels[90 * 90 * 6];
+    uint8_t fitted[4 * 4 * 3];
+    twi_image image = {90, 90, 3, pixels}, read = {0};
     twi_jpeg_options options = {.quality = 90, .progressive = true, .optimized = true};
     char *bytes = NULL;
     size_t size;
     int frames;
     for (size_t i = 0; i < sizeof pixels; i++)
-        pixels[i] = (uint8_t)(i * 7);
+        pixels[i] = (uint8_t)(i * i / 7);
     tw_status status = twi_image_encode_png(&image, &bytes, &size, &error);
     if (status == TW_OK)
         status = twi_image_decode(bytes, size, 4, 0, "a", &read, &error);
     twi_image_free(&read);
     twi_free(bytes);
     bytes = NULL;
+    if (status == TW_OK)
+        status = twi_image_encode_png_words(&image, &bytes, &size, &error);
+    if (status == TW_OK)
+        status = twi_image_decode_png_words(bytes, size, "a", &read, &error);
+    twi_image_free(&read);
+    twi_free(bytes);
+    bytes = NULL;
+    if (status == TW_OK)
+        status = twi_image_decode_bmp(bmp, sizeof bmp, "a", &read, &error);
+    twi_image_free(&read);
     if (status == TW_OK)
         status = twi_image_encode_jpeg(&image, &options, &bytes, &size, &error);
     if (status == TW_OK)
@@ -376,6 +391,61 @@ static void every_failing_file_call_is_reported(void **state)
     }
 }
 
+/* Memory of libraries, which they take from malloc() and calloc(); Tower's own comes from realloc(). */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+static struct {
+    int countdown; /* calls until one fails; below 0: none does */
+    bool failed;
+} lacking = {-1, false};
+
+static bool lacks(void)
+{
+    bool now = lacking.countdown >= 0 && lacking.countdown-- == 0;
+    lacking.failed |= now;
+    return now;
+}
+
+#define VISIBLE __attribute__((visibility("default"))) /* to the libraries, which call these in place of the C library's */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+
+VISIBLE void *malloc(size_t size)
+{
+    return lacks() ? NULL : __libc_malloc(size);
+}
+
+VISIBLE void *calloc(size_t count, size_t size)
+{
+    return lacks() ? NULL : __libc_calloc(count, size);
+}
+
+static void every_failing_allocation_of_a_library_is_reported(void **state)
+{
+    (void)state;
+    write_records();
+    for (int k = 0; k < NUM_JOBS; k++) {
+        bool pictures = jobs[k].run == use_pictures, archives = jobs[k].run == use_archive;
+        bool failed = pictures || archives;
+        for (int n = 0; failed; n++) {
+            error = (tw_error){0};
+            fail_allocation(-1);
+            lacking.failed = false;
+            lacking.countdown = n;
+            tw_status status = jobs[k].run();
+            lacking.countdown = -1;
+            failed = lacking.failed && !archives; /* whose library ends the process for want of memory further on */
+            stop_failing_allocations();
+            assert_int_equal(memory.live, 0);
+            if (status != TW_OK && !error.message[0])
+                fail_msg("%s, allocation %d of a library: status %d", jobs[k].name, n, status);
+            assert_true(n < 5000);
+        }
+    }
+}
+#else
+#define every_failing_allocation_of_a_library_is_reported NULL
+#endif
+
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 static void read_npy(const char *header, size_t values, tw_status expected, const char *part)
@@ -459,6 +529,17 @@ static void a_packed_file_is_refused_wherever_it_is_cut_or_changed(void **state)
     assert_ok(count_records("cut.gz", "ZLIB", 0));
     assert_fails(count_records("packed.gz", "BZIP2", 0), TW_INVALID_ARGUMENT, "Unsupported compression type 'BZIP2'");
     assert_fails(count_records("nowhere.gz", "GZIP", 0), TW_NOT_FOUND, "nowhere.gz");
+    char *zeros = calloc(1, 65536); /* as much as is made room for at first */
+    gzFile file = gzopen(in_folder("zeros.gz"), "wb");
+    assert_int_equal(gzwrite(file, zeros, 65536), 65536);
+    assert_int_equal(gzclose(file), Z_OK);
+    free(zeros);
+    bytes = read_whole(in_folder("zeros.gz"), &size);
+    for (size_t cut = size - 12; cut < size; cut++) {
+        store("cut.gz", bytes, cut);
+        assert_fails(count_records("cut.gz", "GZIP", 0), TW_DATA_LOSS, "ends in the middle");
+    }
+    free(bytes);
     static const unsigned char with_dictionary[] = {0x78, 0xbb, 0, 0, 0, 1, 3, 0};
     store("cut.gz", with_dictionary, sizeof with_dictionary);
     assert_fails(count_records("cut.gz", "ZLIB", 0), TW_DATA_LOSS, "a dictionary is missing");
@@ -1081,8 +1162,6 @@ static void damage(const char *whole, size_t size, tw_status (*decode)(const voi
 static void a_picture_that_is_cut_or_changed_is_refused_or_shows_something(void **state)
 {
     (void)state;
-    static const char bmp[] = "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\2\0\0\0\1\0\x18\0\0\0\0\0\x10\0\0\0"
-                              "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0rgbRGB\0\0abcABC\0";
     uint8_t pixels[9 * 9 * 8];
     twi_jpeg_options options = {.quality = 60};
     char *bytes;
@@ -1285,6 +1364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
         cmocka_unit_test(every_failing_file_call_is_reported),
+        unsanitized_test(every_failing_allocation_of_a_library_is_reported),
         cmocka_unit_test(headers_of_arrays_are_refused_by_what_is_wrong_in_them),
         cmocka_unit_test(a_packed_file_is_refused_wherever_it_is_cut_or_changed),
         cmocka_unit_test(what_is_packed_in_pieces_is_read_as_one),

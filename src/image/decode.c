@@ -40,9 +40,8 @@ void twi_image_free(twi_image *image)
 /* The library takes `more` bytes beside. */
 static tw_status make_room(twi_image *image, int64_t more, size_t file, const char *name, tw_error *error)
 {
-    int64_t pixels = (int64_t)image->height * image->width;
-    if (image->height < 1 || image->width < 1 || image->height > TWI_IMAGE_MOST_SIDE ||
-        image->width > TWI_IMAGE_MOST_SIDE || pixels > TWI_IMAGE_MOST_PIXELS)
+    int64_t pixels = (int64_t)image->height * image->width; /* more than none: both libraries refuse those */
+    if (image->height > TWI_IMAGE_MOST_SIDE || image->width > TWI_IMAGE_MOST_SIDE || pixels > TWI_IMAGE_MOST_PIXELS)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "'%s' is an image of %d x %d; expected sides of 1 to %d, and %d pixels at "
                         "most",
@@ -83,8 +82,7 @@ static tw_status decode_png(const void *bytes, size_t size, int channels, const 
     bool grey_of_colours = channels == 1 && (png.format & PNG_FORMAT_FLAG_COLOR);
     channels = grey_of_colours ? 3 : channels;
     png.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-    bool fits = png.height <= TWI_IMAGE_MOST_SIDE && png.width <= TWI_IMAGE_MOST_SIDE;
-    *image = (twi_image){fits ? (int)png.height : -1, fits ? (int)png.width : -1, channels, NULL};
+    *image = (twi_image){(int)png.height, (int)png.width, channels, NULL}; /* of 31 bits at most, in the format */
     TWI_TRY(make_room(image, 0, size, name, error));
     if (!png_image_finish_read(&png, &white, image->pixels, 0, NULL))
         TWI_LEAVE(twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged PNG: %s", name, png.message));
@@ -184,7 +182,10 @@ static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, con
                             const wanted *w, const char *name, uint8_t **line, twi_image *image, tw_error *error)
 {
     if (setjmp(t->back))
-        return twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged JPEG: %s", name, t->message);
+        return t->manager.msg_code == JERR_OUT_OF_MEMORY
+                   ? twi_fail_memory(error, "decoding an image")
+                   : twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged JPEG: %s", name, t->message);
+    jpeg_create_decompress(jpeg);
     jpeg_mem_src(jpeg, bytes, (unsigned long)size);
     jpeg_read_header(jpeg, TRUE);
     if (jpeg->num_components == 4)
@@ -223,7 +224,6 @@ static tw_status decode_jpeg(const void *bytes, size_t size, const wanted *w, co
     jpeg.err = jpeg_std_error(&t.manager);
     t.manager.error_exit = give_up;
     t.manager.emit_message = take_warning;
-    jpeg_create_decompress(&jpeg);
     tw_status status = decompress(&jpeg, &t, bytes, size, w, name, &line, image, error);
     jpeg_destroy_decompress(&jpeg);
     twi_free(line);

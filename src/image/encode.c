@@ -7,10 +7,10 @@
 #include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <jpeglib.h> /* after stdio.h, whose FILE it takes for granted */
+
+#include <jerror.h>
 
 static tw_status check(const twi_image *image, const char *format, int most_channels, tw_error *error)
 {
@@ -55,11 +55,44 @@ typedef struct trouble {
     char message[JMSG_LENGTH_MAX];
 } trouble;
 
+/* Where libjpeg writes. Of its own destinations none can be freed after an error: what they tell is out of date. */
+typedef struct output {
+    struct jpeg_destination_mgr manager; /* libjpeg's own, first */
+    char *bytes;
+    size_t capacity;
+} output;
+
 static void give_up(j_common_ptr jpeg)
 {
     trouble *t = (trouble *)jpeg->err;
     t->manager.format_message(jpeg, t->message);
     longjmp(t->back, 1);
+}
+
+/* Called where all room is taken. */
+static boolean make_room(j_compress_ptr jpeg)
+{
+    enum { LEAST = 4096 };
+    output *out = (output *)jpeg->dest;
+    size_t used = out->capacity, capacity = used ? 2 * used : LEAST;
+    char *larger = twi_resize(out->bytes, capacity);
+    if (!larger)
+        ERREXIT1(jpeg, JERR_OUT_OF_MEMORY, 0);
+    out->bytes = larger;
+    out->capacity = capacity;
+    out->manager.next_output_byte = (JOCTET *)larger + used;
+    out->manager.free_in_buffer = capacity - used;
+    return TRUE;
+}
+
+static void begin_output(j_compress_ptr jpeg)
+{
+    make_room(jpeg);
+}
+
+static void end_output(j_compress_ptr jpeg)
+{
+    (void)jpeg;
 }
 
 static void set_options(struct jpeg_compress_struct *jpeg, const twi_jpeg_options *o)
@@ -79,11 +112,13 @@ static void set_options(struct jpeg_compress_struct *jpeg, const twi_jpeg_option
 
 /* What longjmp leaves behind is found through the pointers that were given. */
 static tw_status compress(struct jpeg_compress_struct *jpeg, trouble *t, const twi_image *image,
-                          const twi_jpeg_options *o, unsigned char **made, unsigned long *length, tw_error *error)
+                          const twi_jpeg_options *o, output *out, tw_error *error)
 {
     if (setjmp(t->back))
-        return twi_fail(error, TW_INTERNAL, "libjpeg says: %s", t->message);
-    jpeg_mem_dest(jpeg, made, length);
+        return t->manager.msg_code == JERR_OUT_OF_MEMORY ? twi_fail_memory(error, "encoding an image")
+                                                         : twi_fail(error, TW_INTERNAL, "libjpeg says: %s", t->message);
+    jpeg_create_compress(jpeg);
+    jpeg->dest = &out->manager;
     jpeg->image_height = (JDIMENSION)image->height;
     jpeg->image_width = (JDIMENSION)image->width;
     jpeg->input_components = image->channels;
@@ -103,8 +138,7 @@ tw_status twi_image_encode_jpeg(const twi_image *image, const twi_jpeg_options *
 {
     struct jpeg_compress_struct jpeg;
     trouble t;
-    unsigned char *made = NULL;
-    unsigned long length = 0;
+    output out = {{.init_destination = begin_output, .empty_output_buffer = make_room, .term_destination = end_output}};
     *bytes = NULL;
     tw_status status = check(image, "JPEG", 3, error);
     if (status == TW_OK && image->channels == 2)
@@ -113,15 +147,13 @@ tw_status twi_image_encode_jpeg(const twi_image *image, const twi_jpeg_options *
         return status;
     jpeg.err = jpeg_std_error(&t.manager);
     t.manager.error_exit = give_up;
-    jpeg_create_compress(&jpeg);
-    status = compress(&jpeg, &t, image, options, &made, &length, error);
+    status = compress(&jpeg, &t, image, options, &out, error);
     jpeg_destroy_compress(&jpeg);
-    if (status == TW_OK && !(*bytes = twi_resize(NULL, length)))
-        status = twi_fail_memory(error, "encoding an image");
-    if (status == TW_OK) {
-        memcpy(*bytes, made, length);
-        *size = length;
+    if (status != TW_OK) {
+        twi_free(out.bytes);
+        return status;
     }
-    free(made); /* libjpeg's, of malloc() */
-    return status;
+    *bytes = out.bytes;
+    *size = out.capacity - out.manager.free_in_buffer;
+    return TW_OK;
 }

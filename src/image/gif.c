@@ -118,7 +118,7 @@ typedef struct codes {
     uint8_t last[MOST_CODES], stack[MOST_CODES];
 } codes;
 
-/* Bits from the pieces, the lowest first. */
+/* Bits from the pieces, the lowest first. That the pieces end within the file has been seen before. */
 typedef struct bits {
     uint32_t held;
     int count, piece; /* bytes left in the piece */
@@ -127,9 +127,7 @@ typedef struct bits {
 static int next_code(reader *r, bits *b, int width)
 {
     for (; b->count < width; b->count += 8) {
-        if (b->piece == 0 && (left_of(r) < 1 || (b->piece = *r->at++) == 0))
-            return -1;
-        if (left_of(r) < 1)
+        if (b->piece == 0 && (b->piece = *r->at++) == 0)
             return -1;
         b->held |= (uint32_t)*r->at++ << b->count;
         b->piece--;
@@ -143,7 +141,7 @@ static int next_code(reader *r, bits *b, int width)
 /* Unpacks count colours, and goes past the pieces. */
 static bool unpack(reader *r, codes *c, uint8_t *colours, int64_t count)
 {
-    if (left_of(r) < 1 || r->at[0] < 1 || r->at[0] > 8)
+    if (r->at[0] < 1 || r->at[0] > 8)
         return false;
     int least = *r->at++, clear = 1 << least, next = clear + 2, width = least + 1, before = -1, first = 0;
     bits b = {0};
@@ -173,25 +171,20 @@ static bool unpack(reader *r, codes *c, uint8_t *colours, int64_t count)
         }
         before = code;
     }
-    for (r->at += b.piece <= left_of(r) ? b.piece : left_of(r); left_of(r) > 0 && *r->at; r->at += *r->at + 1)
-        if (left_of(r) <= *r->at)
-            return false;
-    r->at += left_of(r) > 0;
-    return true;
+    r->at += b.piece;
+    return skip_pieces(r);
 }
 
 /* Which row of the image row k of the file is. */
 static int row_of(const frame *f, int k)
 {
     static const int starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
-    for (int pass = 0; f->interlaced && pass < 4; pass++) {
-        int rows = (f->height - starts[pass] + steps[pass] - 1) / steps[pass];
-        rows = rows < 0 ? 0 : rows;
-        if (k < rows)
-            return starts[pass] + k * steps[pass];
-        k -= rows;
+    int y = k;
+    for (int pass = 0; f->interlaced && k >= 0; pass++) {
+        y = starts[pass] + k * steps[pass];
+        k -= (f->height - starts[pass] + steps[pass] - 1) / steps[pass];
     }
-    return k;
+    return y;
 }
 
 /* Onto what the frame before has left, or black. */
@@ -229,12 +222,13 @@ static bool draw_all(reader *r, codes *c, uint8_t *colours, const twi_image *ima
 tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name, int *frames, twi_image *image,
                                tw_error *error)
 {
-    reader r;
+    reader start, r;
     frame f;
     int read = -1;
     *image = (twi_image){.channels = 3};
     *frames = 0;
-    for (bool fits = begin(&r, bytes, size); fits && (read = next_frame(&r, &f)) > 0; ++*frames) {
+    bool fits = begin(&start, bytes, size);
+    for (r = start; fits && (read = next_frame(&r, &f)) > 0; ++*frames) {
         image->height = f.height > image->height ? f.height : image->height;
         image->width = f.width > image->width ? f.width : image->width;
         r.at++; /* the least width of codes */
@@ -257,7 +251,7 @@ tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name,
     tw_status status = TW_OK;
     if (!c || !colours || !image->pixels)
         status = twi_fail_memory(error, "decoding an image");
-    else if (!begin(&r, bytes, size) || !draw_all(&r, c, colours, image))
+    else if (!draw_all(&start, c, colours, image))
         status = twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is a damaged GIF", name);
     twi_free(c);
     twi_free(colours);

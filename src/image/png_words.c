@@ -40,14 +40,13 @@ static void read_some(png_structp png, png_bytep to, size_t size)
 
 static tw_status make_room(reading *r, const twi_image *image, size_t file, const char *name, tw_error *error)
 {
-    int64_t bytes = 2 * (int64_t)image->height * image->width * image->channels;
-    if (image->height < 1 || image->width < 1 || image->height > TWI_IMAGE_MOST_SIDE ||
-        image->width > TWI_IMAGE_MOST_SIDE || (int64_t)image->height * image->width > TWI_IMAGE_MOST_PIXELS ||
-        bytes > TWI_IMAGE_FREE_BYTES + TWI_IMAGE_BYTES_A_BYTE * (int64_t)file)
+    int64_t pixels = (int64_t)image->height * image->width; /* more than none: libpng refuses those */
+    if (image->height > TWI_IMAGE_MOST_SIDE || image->width > TWI_IMAGE_MOST_SIDE || pixels > TWI_IMAGE_MOST_PIXELS ||
+        2 * pixels * image->channels > TWI_IMAGE_FREE_BYTES + TWI_IMAGE_BYTES_A_BYTE * (int64_t)file)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "'%s' is an image of %d x %d, which is too large for a file of %zu bytes", name, image->height,
                         image->width, file);
-    r->rows = twi_resize(NULL, (size_t)bytes);
+    r->rows = twi_resize(NULL, 2 * (size_t)pixels * (size_t)image->channels);
     r->places = twi_alloc_array((size_t)image->height, sizeof *r->places);
     return r->rows && r->places ? TW_OK : twi_fail_memory(error, "decoding an image");
 }
@@ -63,8 +62,8 @@ static void begin(png_structp png, png_infop info, twi_image *image)
         png_set_swap(png);
     png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    image->height = png_get_image_height(png, info) <= TWI_IMAGE_MOST_SIDE ? (int)png_get_image_height(png, info) : -1;
-    image->width = png_get_image_width(png, info) <= TWI_IMAGE_MOST_SIDE ? (int)png_get_image_width(png, info) : -1;
+    image->height = (int)png_get_image_height(png, info); /* of 31 bits at most, in the format */
+    image->width = (int)png_get_image_width(png, info);
     image->channels = png_get_channels(png, info);
 }
 
