@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #define MOST ((size_t)1 << 32)
-enum { LEAST = 65536, WINDOW = 15, WITH_GZIP_HEAD = 16 };
+enum { LEAST = 65536, MOST_AT_ONCE = 1 << 20, WINDOW = 15, WITH_GZIP_HEAD = 16 };
 
 const char *twi_packing(const char *kind)
 {
@@ -38,10 +38,23 @@ static tw_status make_room(expansion *x, const char *path, tw_error *error)
     return TW_OK;
 }
 
+/* zlib's memory is Tower's. */
+static void *allocate(void *user, unsigned items, unsigned size)
+{
+    (void)user;
+    return twi_alloc_array(items, size);
+}
+
+static void release(void *user, void *block)
+{
+    (void)user;
+    twi_free(block);
+}
+
 /* zlib counts in 32 bits, files do not. */
 static unsigned piece(size_t size)
 {
-    return (unsigned)(size < (size_t)1 << 30 ? size : (size_t)1 << 30);
+    return (unsigned)(size < MOST_AT_ONCE ? size : MOST_AT_ONCE);
 }
 
 static tw_status expand(expansion *x, const char *path, const char *kind, const char *bytes, size_t size,
@@ -53,8 +66,8 @@ static tw_status expand(expansion *x, const char *path, const char *kind, const 
         tw_status status = x->used == x->capacity ? make_room(x, path, error) : TW_OK;
         if (status != TW_OK)
             return status;
-        if (state == Z_STREAM_END && inflateReset(&x->z) != Z_OK)
-            return twi_fail(error, TW_INTERNAL, "zlib cannot begin anew");
+        if (state == Z_STREAM_END)
+            inflateReset(&x->z); /* which a stream that is there lets be done */
         unsigned in = piece(size - at), out = piece(x->capacity - x->used);
         x->z.next_in = (unsigned char *)bytes + at;
         x->z.avail_in = in;
@@ -76,7 +89,7 @@ static tw_status expand(expansion *x, const char *path, const char *kind, const 
 
 tw_status twi_file_open_packed(const char *path, const char *kind, twi_file_reader **reader, tw_error *error)
 {
-    expansion x = {0};
+    expansion x = {.z = {.zalloc = allocate, .zfree = release}};
     char *packed = NULL;
     size_t size;
     *reader = NULL;

@@ -55,8 +55,8 @@ tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t 
 {
     const char *record;
     unsigned long long offset = reader->offset;
-    uint64_t file_size = twi_file_size(reader->file), rest = file_size > offset ? file_size - offset : 0;
-    if (rest == 0)
+    uint64_t file_size = twi_file_size(reader->file), rest = file_size - offset;
+    if (file_size <= offset)
         return twi_fail(error, TW_OUT_OF_RANGE, "'%s': no more records", reader->path);
     if (rest < HEAD)
         return twi_fail(error, TW_DATA_LOSS, "'%s': truncated record at %llu: %llu bytes are left, its head has %d",

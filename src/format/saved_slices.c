@@ -94,11 +94,11 @@ static tw_status make_room(reading *r, twi_saved *tensor, tw_error *error)
 static tw_status take_part(reading *r, const Twi__SavedSlice *from, tw_error *error)
 {
     uintptr_t place = (uintptr_t)twi_map_get(r->places, from->name);
-    twi_saved *tensor = place ? &r->saved->tensors.items[place - 1] : NULL;
     twi_slice where;
     tw_tensor *part = NULL;
-    if (!tensor)
+    if (!place)
         return twi_fail(error, TW_DATA_LOSS, "it has values of tensor '%s', which it does not list", from->name);
+    twi_saved *tensor = &r->saved->tensors.items[place - 1];
     if (tensor->dtype == TW_INVALID_DTYPE || tensor->shape.rank < 0)
         return TW_OK;
     if (!twi_slice_from_proto(from->slice, tensor->shape, &where))
@@ -133,10 +133,12 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
     Twi__SavedTensorSlices *saved = twi__saved_tensor_slices__unpack(&proto.allocator, size, (const uint8_t *)value);
     if (proto.out_of_memory)
         return twi_fail_memory(error, "opening a checkpoint");
-    if (!saved || (key_size == 0 && !saved->meta) || (key_size != 0 && !(saved->data && r->has_list)))
-        status = twi_fail(error, TW_DATA_LOSS, "an entry of it cannot be understood");
+    if (saved && key_size == 0 && saved->meta)
+        status = list_tensors(r, saved->meta, error);
+    else if (saved && key_size != 0 && saved->data && r->has_list)
+        status = take_part(r, saved->data, error);
     else
-        status = key_size == 0 ? list_tensors(r, saved->meta, error) : take_part(r, saved->data, error);
+        status = twi_fail(error, TW_DATA_LOSS, "an entry of it cannot be understood");
     if (saved)
         twi__saved_tensor_slices__free_unpacked(saved, &proto.allocator);
     return status;
@@ -176,7 +178,7 @@ static bool is_one(const char *path)
 {
     twi_file_reader *file = NULL;
     char end[TWI_TABLE_MAGIC_BYTES];
-    bool is = twi_file_open(path, &file, NULL) == TW_OK && twi_file_size(file) >= sizeof end &&
+    bool is = twi_file_open(path, &file, NULL) == TW_OK && /* of a file that is too short there is no such place */
               twi_file_read_at(file, twi_file_size(file) - sizeof end, end, sizeof end, NULL) == TW_OK &&
               twi_ends_table(end);
     twi_file_reader_close(file);
@@ -198,10 +200,9 @@ tw_status twi_saved_slices_read(const char *pattern, twi_saved_slices *saved, tw
     glob_t found = {0};
     twi_map places = {0};
     tw_status status = TW_OK;
-    bool exact = twi_file_exists(pattern) || glob(pattern, 0, NULL, &found) != 0;
-    if (exact)
+    if (twi_file_exists(pattern) || glob(pattern, 0, NULL, &found) != 0)
         status = read_file(pattern, saved, &places, error);
-    for (size_t i = 0; !exact && i < found.gl_pathc && status == TW_OK; i++)
+    for (size_t i = 0; i < found.gl_pathc && status == TW_OK; i++)
         status = read_file(found.gl_pathv[i], saved, &places, error);
     for (int i = 0; i < saved->tensors.count && status == TW_OK; i++)
         status = check_whole(&saved->tensors.items[i], error);

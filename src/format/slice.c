@@ -18,7 +18,7 @@ static bool take_number(const char **at, int64_t *number)
 {
     char *end;
     *number = strtoll(*at, &end, 10);
-    bool good = end != *at && **at >= '0' && **at <= '9' && *number >= 0;
+    bool good = end != *at && **at >= '0'; /* neither a blank nor a sign, which come before the digits */
     *at = end;
     return good;
 }

@@ -206,7 +206,7 @@ tw_status twi_tensor_from_proto(const Twi__TensorProto *proto, size_t *spare_byt
 {
     tw_dtype dtype;
     tw_shape shape;
-    tw_status status = twi_dtype_from_proto(proto ? proto->dtype : 0, &dtype, error);
+    tw_status status = twi_dtype_from_proto(proto->dtype, &dtype, error);
     if (status == TW_OK && (dtype == TW_RESOURCE || dtype == TW_VARIANT))
         status = twi_fail(error, TW_INVALID_ARGUMENT, "a constant is a resource");
     if (status == TW_OK)

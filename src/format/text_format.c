@@ -97,11 +97,9 @@ static void append_escaped(parser *p, twi_text *bytes)
     twi_text_append(bytes, &c, 1);
 }
 
-/* One or more texts in quotes, which are one. */
+/* One or more texts in quotes, which are one; the first begins here. */
 static tw_status take_string(parser *p, twi_text *bytes)
 {
-    if (peek(p) != '"' && peek(p) != '\'')
-        return fail(p, "a text in quotes");
     while (peek(p) == '"' || peek(p) == '\'') {
         char quote = *p->at++;
         while (p->at < p->end && *p->at != quote && *p->at != '\n') {
@@ -145,13 +143,14 @@ static void append_block(twi_text *wire, const ProtobufCFieldDescriptor *field, 
     wire->failed |= block->failed;
 }
 
+/* These are given words that are not empty. */
 static bool parse_enum(const ProtobufCFieldDescriptor *field, const char *word, uint64_t *value)
 {
     const ProtobufCEnumValue *found = protobuf_c_enum_descriptor_get_value_by_name(field->descriptor, word);
     char *end;
     long long number = found ? found->value : strtoll(word, &end, 10);
     *value = (uint64_t)number;
-    return found || (*word && !*end);
+    return found || !*end;
 }
 
 static bool parse_whole(const char *word, bool is_signed, uint64_t *value)
@@ -159,7 +158,7 @@ static bool parse_whole(const char *word, bool is_signed, uint64_t *value)
     char *end;
     errno = 0;
     *value = is_signed ? (uint64_t)strtoll(word, &end, 0) : strtoull(word, &end, 0);
-    return *word && !*end && errno == 0;
+    return !*end && errno == 0;
 }
 
 static bool parse_bool(const char *word, uint64_t *value)
@@ -175,7 +174,7 @@ static bool parse_real(const char *word, double *value)
     *value = strtod(word, &end);
     if (end != word && (*end == 'f' || *end == 'F'))
         end++;
-    return *word && !*end;
+    return !*end;
 }
 
 static tw_status append_number(parser *p, const ProtobufCFieldDescriptor *field, const char *word, twi_text *wire)

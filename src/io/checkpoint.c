@@ -166,10 +166,12 @@ static tw_status read_state(const char *directory, char **path, tw_error *error)
         }
         twi_text_append(&value, &byte, 1);
     }
+    if (value.failed)
+        TWI_LEAVE(twi_fail_memory(error, "reading a checkpoint's state"));
     if (*at != quote || value.size == 0)
         goto done;
     *path = value.data[0] == '/' ? twi_strdup(value.data) : join(directory, value.data);
-    if (value.failed || !*path)
+    if (!*path)
         status = twi_fail_memory(error, "reading a checkpoint's state");
 done:
     twi_text_free(&value);
@@ -251,15 +253,16 @@ static tw_status open_latest(const char *directory, tw_checkpoint **checkpoint, 
     char *named = NULL;
     *checkpoint = NULL;
     TWI_TRY(tw_checkpoint_list_open(directory, &list, error));
-    if (read_state(directory, &named, &reason) == TW_OK && named) {
-        if (!add_found(list, named, true)) {
-            status = twi_fail_memory(error, "looking for the latest checkpoint");
-            goto done;
-        }
+    status = read_state(directory, &named, &reason);
+    if (status == TW_RESOURCE_EXHAUSTED) /* says nothing about what is named: another must not win */
+        TWI_LEAVE(twi_fail(error, status, "%s", reason.message));
+    if (named && !add_found(list, named, true))
+        TWI_LEAVE(twi_fail_memory(error, "looking for the latest checkpoint"));
+    if (named)
         qsort(list->items.items, (size_t)list->items.count, sizeof *list->items.items, by_age);
-    } else if (reason.status != TW_OK && reason.status != TW_NOT_FOUND) {
+    else if (status != TW_OK && status != TW_NOT_FOUND)
         twi_log(TWI_LOG_WARNING, "%s", reason.message);
-    }
+    status = TW_OK;
     for (int i = list->items.count - 1; i >= 0; i--) {
         const char *path = list->items.items[i].path;
         if (twi_bundle_open(path, &candidate, &reason) == TW_OK && twi_bundle_verify(candidate, &reason) == TW_OK) {
@@ -358,7 +361,7 @@ typedef struct paths {
 
 static bool make_paths(paths *paths, const char *directory, const char *prefix, int64_t step)
 {
-    paths->directory = twi_strdup(directory && *directory ? directory : ".");
+    paths->directory = twi_strdup(*directory ? directory : ".");
     paths->prefix = prefix;
     if (!paths->directory)
         return false;
@@ -466,10 +469,10 @@ static void append_quoted(twi_text *text, const char *key, const char *value)
     twi_text_append(text, "\"\n", 2);
 }
 
+/* Of a path in a directory. */
 static const char *name_of(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return strrchr(path, '/') + 1;
 }
 
 /* The checkpoints of this prefix up to this step move to the front of the list; gives their number. */
