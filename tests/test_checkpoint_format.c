@@ -13,6 +13,9 @@
 #include "format/snappy.h"
 #include "format/table.h"
 
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define BYTES(text) (text), sizeof(text) - 1
@@ -87,6 +90,31 @@ static void skip_syncs(void)
     quick = twi_posix_files;
     quick.fsync = no_sync;
     twi_set_files(&quick);
+}
+
+/* Calls of the C library, which these stand in place of, that fail: locks so many times, and the end of a directory. */
+static struct {
+    int locks, reason;
+    bool listing;
+} refused;
+
+int flock(int fd, int operation)
+{
+    if (refused.locks-- > 0) {
+        errno = refused.reason;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+struct dirent *readdir64(DIR *directory); /* on machines of 64 bits the same */
+
+struct dirent *readdir(DIR *directory)
+{
+    struct dirent *entry = readdir64(directory);
+    if (!entry && refused.listing)
+        errno = EIO;
+    return entry;
 }
 
 static void assert_same_file(const char *a, const char *b)
@@ -371,7 +399,8 @@ static void a_tensor_in_parts_is_read_whole_and_in_other_parts(void **state)
     static const char *const wrong[] = {"4 5", "4 5 0,2", "4 5 0,2:-:-", "4 5 3,2:-", "4 5 0,2:x", " -", "4  5 -:-",
                                         "-1 5 -:-", "4 5 5,0:-", "4 5 0;2:-", "4 5 0,:-", "4 5 0,2;-",
                                         "x 5 -:-", "4x5 -:-",
-                                        "1 1 1 1 1 1 1 1 1 -:-:-:-:-:-:-:-:-", "9223372036854775807 9 -:-"};
+                                        "1 1 1 1 1 1 1 1 1 1 1 1 1 -:-:-:-:-:-:-:-:-:-:-:-:-", "9223372036854775807 9 -:-",
+                                        "whole"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(tw_checkpoint_read_part(checkpoint, "grid", wrong[i], &tensor, &error), TW_INVALID_ARGUMENT, wrong[i]);
     tw_checkpoint_close(checkpoint);
@@ -476,6 +505,16 @@ static void list_is_ordered_by_step_as_a_number(void **state)
     tw_checkpoint_list_close(list);
     assert_latest(100);
     assert_fails(tw_checkpoint_list_open(in_folder("absent"), &list, &error), TW_NOT_FOUND, "absent");
+    store(in_folder(".index"), "", 0); /* of no name */
+    char with_slash[300];
+    snprintf(with_slash, sizeof with_slash, "%s/", folder);
+    assert_ok(tw_checkpoint_list_open(with_slash, &list, &error));
+    assert_int_equal(tw_checkpoint_list_count(list), 4);
+    assert_string_equal(tw_checkpoint_list_path(list, 3), in_folder("model.ckpt-100"));
+    tw_checkpoint_list_close(list);
+    refused.listing = true;
+    assert_fails(tw_checkpoint_list_open(folder, &list, &error), TW_DATA_LOSS, "Input/output error");
+    refused.listing = false;
 }
 
 static void latest_passes_over_damaged_checkpoints_and_says_why(void **state)
@@ -498,6 +537,35 @@ static void latest_passes_over_damaged_checkpoints_and_says_why(void **state)
     char path[256];
     assert_fails(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error), TW_NOT_FOUND, "none of the 3");
     assert_message(error.message, "footer");
+}
+
+/* Of one step: what was set aside comes before what has replaced it, and what the state file names comes last. */
+static void of_one_step_the_named_one_is_the_latest(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a-2", "m-2", "z-2", "z-2.replaced"};
+    tw_tensor *one = tw_tensor_float(1);
+    tw_named_tensor tensor = {"x", one};
+    tw_checkpoint_list *list;
+    char path[256], text[64];
+    for (int i = 3; i >= 0; i--)
+        assert_ok(twi_bundle_save(in_folder(names[i]), &tensor, 1, &error));
+    assert_ok(tw_checkpoint_list_open(folder, &list, &error));
+    assert_string_equal(tw_checkpoint_list_path(list, 0), in_folder("z-2.replaced"));
+    assert_string_equal(tw_checkpoint_list_path(list, 3), in_folder("z-2"));
+    tw_checkpoint_list_close(list);
+    for (int i = 0; i < 3; i++) {
+        int size = snprintf(text, sizeof text, "model_checkpoint_path: \"%s\"\n", names[i]);
+        store(in_folder("checkpoint"), text, (size_t)size);
+        assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
+        assert_string_equal(path, in_folder(names[i]));
+    }
+    unlink(in_folder("checkpoint"));
+    assert_int_equal(mkdir(in_folder("checkpoint"), 0700), 0); /* no state file, and no reason to stop */
+    assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
+    assert_message(log_text, "is a directory");
+    assert_int_equal(rmdir(in_folder("checkpoint")), 0);
+    tw_tensor_release(one);
 }
 
 static void state_file_may_name_a_checkpoint_elsewhere(void **state)
@@ -529,7 +597,7 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
                                             "checkpoint.tmp-12",         "model.ckpt-4.data-00000-of-00001",
                                             "model.ckpt-4.meta",         "model.ckpt-4.replaced.data-00000-of-00001"};
     static const char *const others[] = {"notes.tmp-1", "model.ckpt.txt", "model.ckpt-old.data",
-                                         "other-4.data-00000-of-00001"};
+                                         "other-4.data-00000-of-00001", "model.ckpt-4x.meta"};
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
         store(in_folder(leftovers[i]), "x", 1);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -539,8 +607,69 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
         assert_false(twi_file_exists(in_folder(leftovers[i])));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_true(twi_file_exists(in_folder(others[i])));
-    assert_int_equal(count_files(folder, ""), 4 + 3);
+    assert_int_equal(count_files(folder, ""), 5 + 3);
     assert_latest(6);
+}
+
+/* Whoever waits for a lock may be woken by a signal; where there are no locks, what lies there may be another's. */
+static void without_locks_what_others_may_be_writing_stays(void **state)
+{
+    (void)state;
+    const char *left = in_folder("model.ckpt-5.index.tmp-77"), *file = in_folder("model.ckpt-4.meta");
+    store(left, "x", 1);
+    store(file, "x", 1);
+    refused.locks = 1;
+    refused.reason = ENOLCK;
+    assert_ok(save(6));
+    assert_true(twi_file_exists(left));
+    assert_false(twi_file_exists(file)); /* no index owns it */
+    store(file, "x", 1);
+    refused.locks = 1;
+    assert_ok(tw_checkpoint_tidy(folder, "model.ckpt", &error));
+    assert_true(twi_file_exists(left));
+    assert_false(twi_file_exists(file));
+    refused.locks = 3;
+    refused.reason = EINTR;
+    assert_ok(tw_checkpoint_tidy(folder, "model.ckpt", &error));
+    assert_false(twi_file_exists(left));
+    assert_int_equal(refused.locks, -1);
+    assert_fails(tw_checkpoint_tidy(in_folder("absent"), "m", &error), TW_NOT_FOUND, "absent");
+    assert_ok(tw_checkpoint_tidy(in_folder("checkpoint"), "m", &error)); /* a file, in which nothing lies */
+    assert_message(log_text, "Not a directory");
+    assert_latest(6);
+}
+
+/* A folder of its own, which the process is in, has no name; and a name may have any character but one. */
+static void folders_without_a_name_and_names_of_odd_characters(void **state)
+{
+    (void)state;
+    static const char odd[] = "o\"d\\d\n\x7f\xc3\xa4";
+    tw_tensor *one = tw_tensor_float(1);
+    tw_named_tensor tensor = {"x", one}, nameless = {"", one};
+    char before[4096], path[256], expected[256], far[400];
+    const char *parts[] = {"part-1", "other-1"};
+    tw_checkpoint *checkpoint;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    assert_ok(tw_checkpoint_save("", odd, 3, &tensor, 1, 0, &error));
+    assert_ok(tw_checkpoint_latest(".", path, sizeof path, NULL, &error));
+    snprintf(expected, sizeof expected, "./%s-3", odd);
+    assert_string_equal(path, expected);
+    file text = load("checkpoint");
+    assert_string_equal(text.bytes, "model_checkpoint_path: \"o\\\"d\\\\d\\012\\177\\303\\244-3\"\n"
+                                    "all_model_checkpoint_paths: \"o\\\"d\\\\d\\012\\177\\303\\244-3\"\n");
+    twi_free(text.bytes);
+    assert_ok(twi_bundle_save("part-1", &tensor, 1, &error));
+    assert_ok(twi_bundle_merge(parts, 1, "other-1", true, &error));
+    assert_false(twi_file_exists("part-1.index"));
+    assert_ok(twi_bundle_merge(parts + 1, 1, "other-1", true, &error)); /* into itself */
+    assert_ok(tw_checkpoint_verify("other-1", &error));
+    assert_int_equal(chdir(before), 0);
+    assert_fails(twi_bundle_save("/x-1", &nameless, 1, &error), TW_INVALID_ARGUMENT, "empty name");
+    memset(far, 'x', sizeof far - 1);
+    far[sizeof far - 1] = 0;
+    assert_fails(tw_checkpoint_open(far, &checkpoint, &error), TW_INVALID_ARGUMENT, "File name too long");
+    tw_tensor_release(one);
 }
 
 static void several_processes_may_save_in_one_directory(void **state)
@@ -649,6 +778,8 @@ static void impossible_requests_are_refused_by_name(void **state)
     assert_fails(tw_checkpoint_save(folder, "a/b", 1, twice, 1, 0, &error), TW_INVALID_ARGUMENT, "'a/b'");
     assert_fails(tw_checkpoint_save(folder, "", 1, twice, 1, 0, &error), TW_INVALID_ARGUMENT, "prefix");
     assert_fails(tw_checkpoint_save(folder, "m", -1, twice, 1, 0, &error), TW_INVALID_ARGUMENT, "step (-1)");
+    assert_fails(tw_checkpoint_save(folder, "m", 1, twice, 1, -1, &error), TW_INVALID_ARGUMENT, "keep (-1)");
+    assert_fails(tw_checkpoint_save(folder, "m", 1, twice, -1, 0, &error), TW_INVALID_ARGUMENT, "tensors (-1)");
     assert_int_equal(count_files(folder, ""), 0);
     tw_checkpoint *checkpoint;
     assert_fails(tw_checkpoint_open(in_folder("m-1"), &checkpoint, &error), TW_NOT_FOUND, "m-1.index");
@@ -958,7 +1089,10 @@ static void tensors_may_lie_in_several_data_files(void **state)
         assert_float_equal(tw_tensor_value(tensor, 0), (i % 2 ? 3 : 20), 0);
         tw_tensor_release(tensor);
     }
-    assert_ok(twi_bundle_verify(checkpoint, &error));
+    assert_ok(twi_bundle_verify(checkpoint, &error)); /* the one of "b" is open now */
+    assert_int_equal(unlink(in_folder("made-1.data-00001-of-00002")), 0);
+    assert_fails(tw_checkpoint_read(checkpoint, "a", &tensor, &error), TW_NOT_FOUND, "data-00001-of-00002");
+    assert_fails(twi_bundle_verify(checkpoint, &error), TW_NOT_FOUND, "data-00001-of-00002");
     tw_checkpoint_close(checkpoint);
     for (int i = 0; i < 2; i++)
         unlink(in_folder(i ? "made-1.data-00001-of-00002" : "made-1.data-00000-of-00002"));
@@ -1205,7 +1339,8 @@ static void running_out_of_memory_is_reported_and_leaks_nothing(void **state)
     (void)state;
     tw_tensor *one = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 1), (float[]){1, 2});
     tw_tensor *two = tw_tensor_string("tower", 5);
-    tw_named_tensor tensors[] = {{"one", one}, {"parts", one, "4 1 2,2:-"}, {"parts", one, "4 1 0,2:-"}, {"two", two}};
+    tw_named_tensor tensors[] = {
+        {"one", one}, {"parts", one, "4 1 2,2:-"}, {"parts", one, "4 1 0,2:-"}, {"two", two, ""}};
     bool failed = true;
     for (int n = 0; failed; n++) {
         tw_checkpoint *checkpoint = NULL;
@@ -1233,6 +1368,30 @@ static void running_out_of_memory_is_reported_and_leaks_nothing(void **state)
     }
     tw_tensor_release(one);
     tw_tensor_release(two);
+}
+
+/* Memory that runs out while old ones are deleted harms nothing: the next save deletes them. */
+static void an_old_checkpoint_that_memory_lacks_for_stays(void **state)
+{
+    (void)state;
+    tw_tensor *one = tw_tensor_float(1);
+    tw_named_tensor tensor = {"x", one};
+    bool failed = true;
+    skip_syncs();
+    for (int n = 0; failed; n++) {
+        assert_ok(save_keeping(1, 1, 0));
+        assert_ok(save_keeping(2, 2, 0));
+        fail_allocation(n);
+        tw_status status = tw_checkpoint_save(folder, "model.ckpt", 3, &tensor, 1, 1, &error);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, 0);
+        assert_true(status == TW_OK || (failed && status == TW_RESOURCE_EXHAUSTED));
+        assert_ok(save_keeping(4, 4, 1));
+        assert_latest(4);
+        assert_int_equal(count_files(folder, ""), 3);
+        unlink(in_folder("model.ckpt-4.index"));
+    }
+    tw_tensor_release(one);
 }
 
 /* ---- sorted tables, of which an index is one --------------------------------------------------------------------- */
@@ -1502,6 +1661,51 @@ static void blocks_that_do_not_fit_together_are_refused(void **state)
     }
 }
 
+static void nothing_may_lie_between_the_index_and_the_footer(void **state)
+{
+    (void)state;
+    twi_table_builder table;
+    twi_text gap = {0};
+    int count = 0;
+    wrap_block(&table, BYTES(DATA), 0);
+    twi_text_append(&gap, table.file.data, table.file.size - 48);
+    twi_text_append(&gap, "more", 4);
+    twi_text_append(&gap, table.file.data + table.file.size - 48, 48);
+    assert_ok(twi_table_read(table.file.data, table.file.size, count_entry, &count, &error));
+    assert_fails(twi_table_read(gap.data, gap.size, count_entry, &count, &error), TW_DATA_LOSS,
+                 "something beside the index");
+    twi_text_free(&gap);
+    twi_table_free(&table);
+}
+
+/* The key of a block in the index may take more than all keys in it. */
+static void a_long_key_that_memory_lacks_for_is_not_called_damaged(void **state)
+{
+    (void)state;
+    twi_table_builder table;
+    twi_text blocks[3] = {0};
+    bool failed = true;
+    twi_text_append(&blocks[0], BYTES(DATA));
+    twi_text_append(&blocks[1], END, 8);
+    twi_text_append(&blocks[2], (char[]){0, 100, 2}, 3);
+    for (int i = 0; i < 100; i++)
+        twi_text_append(&blocks[2], "~", 1);
+    twi_text_append(&blocks[2], BYTES("\0\x0d" END));
+    wrap_blocks(&table, blocks, 0, "");
+    for (int n = 0; failed; n++) {
+        int count = 0;
+        error = (tw_error){0};
+        fail_allocation(n);
+        tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, 0);
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+    }
+    twi_table_free(&table);
+    for (int i = 0; i < 3; i++)
+        twi_text_free(&blocks[i]);
+}
+
 /* Names share what they begin with in the file, and not in memory. */
 static void names_may_not_take_many_times_the_memory_of_the_file(void **state)
 {
@@ -1716,8 +1920,11 @@ int main(void)
         TEST(old_checkpoints_go_and_the_state_file_lists_the_rest),
         TEST(list_is_ordered_by_step_as_a_number),
         TEST(latest_passes_over_damaged_checkpoints_and_says_why),
+        TEST(of_one_step_the_named_one_is_the_latest),
         TEST(state_file_may_name_a_checkpoint_elsewhere),
         TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
+        TEST(without_locks_what_others_may_be_writing_stays),
+        TEST(folders_without_a_name_and_names_of_odd_characters),
         TEST(several_processes_may_save_in_one_directory),
         TEST(links_planted_in_a_directory_lead_nowhere),
         TEST(a_step_is_the_number_behind_the_last_dash),
@@ -1737,12 +1944,15 @@ int main(void)
         TEST(failed_save_over_the_same_step_leaves_the_old_or_the_new),
         TEST(save_killed_at_any_call_loses_nothing),
         TEST(running_out_of_memory_is_reported_and_leaks_nothing),
+        TEST(an_old_checkpoint_that_memory_lacks_for_stays),
         cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
         cmocka_unit_test(keys_of_the_index_are_as_short_as_tensorflows),
         cmocka_unit_test(a_block_that_does_not_come_behind_the_last_ones_key_is_refused),
         cmocka_unit_test(table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end),
         cmocka_unit_test(blocks_with_right_checksums_and_wrong_contents_are_refused),
         cmocka_unit_test(blocks_that_do_not_fit_together_are_refused),
+        cmocka_unit_test(nothing_may_lie_between_the_index_and_the_footer),
+        cmocka_unit_test(a_long_key_that_memory_lacks_for_is_not_called_damaged),
         TEST(names_may_not_take_many_times_the_memory_of_the_file),
         cmocka_unit_test(compressed_block_is_expanded),
         cmocka_unit_test(compressed_blocks_are_expanded_one_after_the_other),
