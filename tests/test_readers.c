@@ -92,6 +92,54 @@ static tw_status use_checkpoints(void)
     return status;
 }
 
+/* An entry of a checkpoint as TensorFlow wrote them until 0.11; a text that begins with "!" as it is. */
+static void add_old_entry(twi_table_builder *table, const char *key, const char *text)
+{
+    twi_text wire = {0};
+    if (*text == '!')
+        twi_text_append(&wire, text, strlen(text));
+    else
+        assert_ok(twi_text_to_wire(&twi__saved_tensor_slices__descriptor, text, strlen(text), &wire, &error));
+    twi_table_add(table, key, strlen(key), wire.data ? wire.data : "", wire.size);
+    twi_text_free(&wire);
+}
+
+/* Of the first format: one tensor whole, one in two parts, one of strings, and one of a type that Tower lacks. */
+static void write_old_checkpoint(void)
+{
+    static const char *const entries[][2] = {
+        {"", "meta { tensor { name: 'whole' type: 1 shape { dim { size: 2 } } } tensor { name: 'odd' type: 24 shape { } } "
+             "tensor { name: 'parts' type: 9 shape { dim { size: 2 } } } tensor { name: 'text' type: 7 shape { } } }"},
+        {"a", "data { name: 'parts' slice { extent { start: 0 length: 1 } } data { int64_val: 3 } }"},
+        {"b", "data { name: 'parts' slice { extent { start: 1 length: 1 } } data { int64_val: 4 } }"},
+        {"c", "data { name: 'text' slice { } data { string_val: 'tower' } }"},
+        {"d", "data { name: 'whole' data { float_val: 1 } }"}, /* of no slice, so all; the last value is repeated */
+    };
+    twi_table_builder table;
+    twi_table_start(&table, 0);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        add_old_entry(&table, entries[i][0], entries[i][1]);
+    assert_ok(twi_table_finish(&table, &error));
+    store("first", table.file.data, table.file.size);
+    twi_table_free(&table);
+}
+
+static tw_status use_old_checkpoints(void)
+{
+    static const char *const names[] = {"whole", "parts", "text", "odd"};
+    tw_checkpoint *checkpoint = NULL;
+    tw_status status = tw_checkpoint_open(in_folder("first"), &checkpoint, &error);
+    for (int i = 0; i < 4 && status == TW_OK; i++) {
+        tw_tensor *read = NULL;
+        status = tw_checkpoint_read(checkpoint, names[i], &read, &error);
+        assert_true(status != TW_OK || i != 0 || ((float *)tw_tensor_data(read))[1] == 1);
+        assert_true(status != TW_OK || i != 1 || ((int64_t *)tw_tensor_data(read))[1] == 4);
+        tw_tensor_release(read);
+    }
+    tw_checkpoint_close(checkpoint);
+    return status == TW_UNIMPLEMENTED ? TW_OK : status; /* as "odd" is */
+}
+
 static tw_status count_records(const char *name, const char *kind, int expected)
 {
     twi_record_reader *reader = NULL;
@@ -286,6 +334,7 @@ typedef struct job {
 
 static const job jobs[] = {
     {"checkpoints", use_checkpoints, true},
+    {"old checkpoints", use_old_checkpoints, false},
     {"records", use_records, false},
     {"arrays", use_arrays, true},
     {"texts", use_texts, false},
@@ -331,6 +380,7 @@ static const packed_entry both[] = {{"pair/a", NULL, AE_IFREG, MEMBER}, {"pair/b
 static void write_records(void)
 {
     write_archive(both, 2);
+    write_old_checkpoint();
     twi_file_writer *file;
     char *bytes;
     size_t size;
@@ -629,6 +679,111 @@ static void an_archive_is_refused_wherever_it_is_cut(void **state)
     free(bytes);
 }
 
+/* The head of an entry, of the format that GNU tar has: more than libarchive itself would write. */
+static void put_head(twi_text *tar, const char *name, char type, int size, const char *link)
+{
+    char head[512] = {0};
+    unsigned sum = 0;
+    snprintf(head, 100, "%s", name);
+    memcpy(head + 100, "0000600", 8);
+    memcpy(head + 108, "0000000", 8);
+    memcpy(head + 116, "0000000", 8);
+    snprintf(head + 124, 12, "%011o", (unsigned)size);
+    memcpy(head + 136, "00000000000", 12);
+    memset(head + 148, ' ', 8);
+    head[156] = type;
+    snprintf(head + 157, 100, "%s", link);
+    memcpy(head + 257, type == 'S' ? "ustar  " : "ustar\0" "00", 8);
+    if (type == 'S') { /* one piece of `size` bytes from 0 on; all of it is to be MEMBER bytes long */
+        memcpy(head + 386, "00000000000", 12);
+        snprintf(head + 398, 12, "%011o", (unsigned)size);
+        snprintf(head + 483, 12, "%011o", (unsigned)MEMBER);
+    }
+    for (int i = 0; i < 512; i++)
+        sum += (uint8_t)head[i];
+    snprintf(head + 148, 8, "%06o", sum);
+    twi_text_append(tar, head, 512);
+}
+
+static void put_bytes(twi_text *tar, const char *bytes, size_t size)
+{
+    static const char zeros[512];
+    twi_text_append(tar, bytes, size);
+    twi_text_append(tar, zeros, (512 - size % 512) % 512);
+}
+
+static void entries_that_do_not_hold_what_they_say_are_refused(void **state)
+{
+    (void)state;
+    static const char name[] = "20 path=pair/\xc3\xa4\xc3\xb6\xc3\xbc\n", bytes[600];
+    static const char *const parts[] = {"does not hold pair/a", "does not hold pair/a", "a member ends after 0 of 40"};
+    for (int i = 0; i < 3; i++) {
+        twi_text tar = {0};
+        if (i == 0) { /* a name that this process's language has no letters for */
+            put_head(&tar, "pax", 'x', sizeof name - 1, "");
+            put_bytes(&tar, name, sizeof name - 1);
+            put_head(&tar, "pair/a", '0', MEMBER, "");
+            put_bytes(&tar, bytes, MEMBER);
+        } else if (i == 1) { /* a link that has bytes */
+            put_head(&tar, "pax", 'x', 0, "");
+            put_head(&tar, "pair/a", '1', MEMBER, "pair/b");
+            put_bytes(&tar, bytes, MEMBER);
+        } else { /* a piece that is larger than all of it is to be */
+            put_head(&tar, "pair/a", 'S', 2 * MEMBER, "");
+            put_bytes(&tar, bytes, 2 * MEMBER);
+        }
+        put_bytes(&tar, bytes, 0);
+        twi_text_append(&tar, (char[1024]){0}, 1024);
+        store("pair.tar.gz", tar.data, tar.size);
+        twi_text_free(&tar);
+        error = (tw_error){0};
+        tw_status status = use_archive();
+        if (status != TW_DATA_LOSS || !strstr(error.message, parts[i]))
+            fail_msg("case %d: status %d: %s", i, status, error.message);
+    }
+}
+
+/* Of a member of many pieces the first are there before the damage is seen. */
+static void a_member_that_is_damaged_further_on_is_refused(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 18 };
+    static const twi_fetch_set full = {
+        .folder = "pair", .members = {"a", "b", "c", "d", "e", "f", "g", "h"}, .member_size = 0};
+    twi_fetch_set large = {.folder = "pair", .members = {"a"}, .member_size = SIZE};
+    char *noise = malloc(SIZE), *packed;
+    size_t size;
+    twi_text tar = {0};
+    uint32_t drawn = 1;
+    assert_non_null(noise);
+    for (int i = 0; i < SIZE; i++)
+        noise[i] = (char)((drawn = drawn * 1664525 + 1013904223) >> 24);
+    put_head(&tar, "pair/a", '0', SIZE, "");
+    put_bytes(&tar, noise, SIZE);
+    twi_text_append(&tar, (char[1024]){0}, 1024);
+    gzFile file = gzopen(in_folder("large.tar.gz"), "wb");
+    assert_int_equal(gzwrite(file, tar.data, (unsigned)tar.size), (int)tar.size);
+    assert_int_equal(gzclose(file), Z_OK);
+    twi_text_free(&tar);
+    assert_ok(twi_unpack(&large, folder, in_folder("large.tar.gz"), &error));
+    packed = read_whole(in_folder("large.tar.gz"), &size);
+    store("large.tar.gz", packed, size / 2);
+    assert_fails(twi_unpack(&large, folder, in_folder("large.tar.gz"), &error), TW_DATA_LOSS, "cannot be unpacked");
+    assert_int_not_equal(access(in_folder("pair/a.part"), F_OK), 0);
+    free(packed);
+    free(noise);
+    for (int i = 0; i < TWI_FETCH_MAX_MEMBERS; i++) { /* as many as there may be, of nothing */
+        char name[16];
+        snprintf(name, sizeof name, "pair/%s", full.members[i]);
+        put_head(&tar, name, '0', 0, "");
+    }
+    put_head(&tar, "pair/i", '0', 0, "");
+    twi_text_append(&tar, (char[1024]){0}, 1024);
+    store("full.tar", tar.data, tar.size);
+    twi_text_free(&tar);
+    assert_ok(twi_unpack(&full, folder, in_folder("full.tar"), &error));
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 static void data_that_is_cut_while_a_checkpoint_is_open_is_missed(void **state)
@@ -703,6 +858,34 @@ static void the_name_of_the_newest_checkpoint_may_be_written_in_many_ways(void *
     tw_tensor_release(one);
 }
 
+/* Another must not be taken for the newest because memory lacks for the name, or for what it names. */
+static void a_name_of_the_newest_that_memory_lacks_for_is_not_passed_over(void **state)
+{
+    (void)state;
+    char text[400] = "model_checkpoint_path: \"", path[600];
+    tw_tensor *one = tw_tensor_float(1);
+    tw_named_tensor tensor = {"x", one};
+    bool failed = true;
+    for (int i = 0; i < 80; i++)
+        strcat(text, "./");
+    strcat(text, "far/m-9\"\n");
+    mkdir(in_folder("far"), 0700);
+    assert_ok(twi_bundle_save(in_folder("m-2"), &tensor, 1, &error));
+    assert_ok(twi_bundle_save(in_folder("far/m-9"), &tensor, 1, &error));
+    store("checkpoint", text, strlen(text));
+    for (int n = 0; failed; n++) {
+        error = (tw_error){0};
+        fail_allocation(n);
+        tw_status status = tw_checkpoint_latest(folder, path, sizeof path, NULL, &error);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, 0);
+        if (status == TW_OK ? !strstr(path, "far/m-9") : status != TW_RESOURCE_EXHAUSTED)
+            fail_msg("allocation %d: status %d, %s: %s", n, status, path, error.message);
+    }
+    unlink(in_folder("checkpoint"));
+    tw_tensor_release(one);
+}
+
 /* ---- tables and what they are packed by -------------------------------------------------------------------------- */
 
 static tw_status count_entry(void *user, const char *key, size_t key_size, const char *value, size_t value_size, tw_error *e)
@@ -729,18 +912,6 @@ static void keys_of_all_kinds_divide_blocks(void **state)
         assert_int_equal(found, last);
         twi_table_free(&table);
     }
-}
-
-/* An entry of a checkpoint as TensorFlow wrote them until 0.11; a text that begins with "!" as it is. */
-static void add_old_entry(twi_table_builder *table, const char *key, const char *text)
-{
-    twi_text wire = {0};
-    if (*text == '!')
-        twi_text_append(&wire, text, strlen(text));
-    else
-        assert_ok(twi_text_to_wire(&twi__saved_tensor_slices__descriptor, text, strlen(text), &wire, &error));
-    twi_table_add(table, key, strlen(key), wire.data ? wire.data : "", wire.size);
-    twi_text_free(&wire);
 }
 
 static void old_checkpoints_are_refused_by_what_is_wrong_in_them(void **state)
@@ -814,6 +985,15 @@ static void old_checkpoints_are_refused_by_what_is_wrong_in_them(void **state)
     assert_false(twi_saved_slices_are_there(in_folder("nowhere")));
     assert_int_equal(twi_saved_slices_read(in_folder("nowhere"), &none, &error), TW_NOT_FOUND);
     assert_int_equal(twi_saved_slices_read(in_folder("[so]*[dt]"), &none, &error), TW_DATA_LOSS);
+    twi_saved_slices_free(&none);
+    assert_int_equal(twi_saved_slices_read(in_folder("sh*t*"), &none, &error), TW_DATA_LOSS);
+    store("short2", "old", 3);
+    assert_int_equal(twi_saved_slices_read(in_folder("short*"), &none, &error), TW_DATA_LOSS); /* for the first */
+    size_t size;
+    char *bytes = read_whole(in_folder("old"), &size);
+    store("odd[1]", bytes, size); /* a pattern, and not of itself */
+    free(bytes);
+    assert_true(twi_saved_slices_are_there(in_folder("odd[1]")));
     twi_saved_slices_free(&none);
 #undef LIST
 #undef SIX
@@ -1370,9 +1550,12 @@ int main(void)
         cmocka_unit_test(what_is_packed_in_pieces_is_read_as_one),
         cmocka_unit_test(only_members_that_are_wanted_are_unpacked),
         cmocka_unit_test(an_archive_is_refused_wherever_it_is_cut),
+        cmocka_unit_test(entries_that_do_not_hold_what_they_say_are_refused),
+        cmocka_unit_test(a_member_that_is_damaged_further_on_is_refused),
         cmocka_unit_test(data_that_is_cut_while_a_checkpoint_is_open_is_missed),
         cmocka_unit_test(parts_that_disagree_are_not_saved),
         cmocka_unit_test(the_name_of_the_newest_checkpoint_may_be_written_in_many_ways),
+        cmocka_unit_test(a_name_of_the_newest_that_memory_lacks_for_is_not_passed_over),
         cmocka_unit_test(keys_of_all_kinds_divide_blocks),
         cmocka_unit_test(old_checkpoints_are_refused_by_what_is_wrong_in_them),
         cmocka_unit_test(an_order_of_another_run_is_begun_anew),
