@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "base/inflate.h"
+#include "base/little_endian.h"
 #include "base/memory.h"
 #include "base/tfrecord.h"
 #include "data/fetch.h"
@@ -12,6 +13,7 @@
 #include "format/example.h"
 #include "format/proto/saved_slices.pb-c.h"
 #include "format/proto/text.pb-c.h"
+#include "format/protobuf.h"
 #include "format/saved_slices.h"
 #include "format/snappy.h"
 #include "format/table.h"
@@ -524,6 +526,7 @@ static void headers_of_arrays_are_refused_by_what_is_wrong_in_them(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "", 8, TW_OK},
         {"{\"descr\": \"<f4\", \"fortran_order\": True, \"shape\": (1, 2), }", "", 8, TW_OK},
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (), }", "", 4, TW_OK},
+        {"{'descr': '>c8', 'fortran_order': False, 'shape': (1,), }", "", 8, TW_OK},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,", "", 8, TW_OK}, /* nothing else is missing */
         {"{'fortran_order': False, 'shape': (2,), }", "its header is not one of an array", 8, TW_DATA_LOSS},
         {"{'descr': '<f4', 'shape': (2,), }", "its header is not one of an array", 8, TW_DATA_LOSS},
@@ -593,6 +596,39 @@ static void a_packed_file_is_refused_wherever_it_is_cut_or_changed(void **state)
     static const unsigned char with_dictionary[] = {0x78, 0xbb, 0, 0, 0, 1, 3, 0};
     store("cut.gz", with_dictionary, sizeof with_dictionary);
     assert_fails(count_records("cut.gz", "ZLIB", 0), TW_DATA_LOSS, "a dictionary is missing");
+}
+
+/* Longer than what a file is looked at through, and cut behind that while it is open. */
+static void a_record_that_is_cut_while_its_file_is_open_is_missed(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    twi_file_writer *file;
+    twi_record_reader *reader;
+    const char *record;
+    char *bytes = calloc(1, SIZE);
+    size_t size;
+    assert_ok(twi_file_create(in_folder("long.tfrecord"), &file, &error));
+    twi_record_write(file, bytes, SIZE);
+    assert_ok(twi_file_close(file, false, &error));
+    free(bytes);
+    assert_ok(twi_record_open(in_folder("long.tfrecord"), &reader, &error));
+    assert_int_equal(truncate(in_folder("long.tfrecord"), SIZE / 2), 0);
+    assert_fails(twi_record_next(reader, &record, &size, &error), TW_DATA_LOSS, "more bytes were expected");
+    twi_record_close(reader);
+}
+
+/* What a message may become is bounded by its size, and that by what there are numbers for. */
+static void messages_may_become_so_many_times_their_size(void **state)
+{
+    (void)state;
+    twi_proto proto;
+    twi_proto_start(&proto, 1);
+    assert_true(proto.left > 0 && proto.left < 1 << 20);
+    assert_null(proto.allocator.alloc(proto.allocator.allocator_data, proto.left + 1));
+    assert_false(proto.out_of_memory);
+    twi_proto_start(&proto, SIZE_MAX);
+    assert_true(proto.left == SIZE_MAX);
 }
 
 /* Several times as much as is made room for at first, in two packed pieces one behind the other. */
@@ -1083,6 +1119,11 @@ static void constants_hold_what_their_type_has_or_are_refused(void **state)
         {"DT_FLOAT", "tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } "
                      "dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } "
                      "dim { size: 1 } dim { size: 1 } }", "a shape has 13 dimensions, at most 12"},
+        {"DT_DOUBLE", "tensor_shape { dim { size: 4611686018427387904 } }", "a constant has the shape"},
+        {"DT_UINT32", "tensor_shape { } uint32_val: 7", ""},
+        {"DT_UINT64", "tensor_shape { } uint64_val: 18446744073709551615", ""},
+        {"DT_UINT64", "tensor_shape { } uint64_val: 99999999999999999999", "expected a whole number"},
+        {"DT_DOUBLE", "tensor_shape { } double_val: x", "expected a number"},
         {"DT_FLOAT", "tensor_shape { dim { size: 2 } } tensor_content: 'abc'", "has 3 bytes of content, expected 8"},
         {"DT_STRING", "tensor_shape { dim { size: 3 } } string_val: 'a'", ""},
         {"DT_RESOURCE", "tensor_shape { }", "a constant is a resource"},
@@ -1212,8 +1253,12 @@ static void texts_are_refused_by_line(void **state)
     char deep[400] = "";
     for (int i = 0; i < 40; i++)
         strcat(deep, "unknown {");
+    char wordy[300] = "";
+    memset(wordy, 'w', 200); /* more than a word has: the rest is another */
+    strcat(wordy, ": 1");
     const char *cases[][2] = {
         {deep, "messages that are not so deep in each other"},
+        {wordy, "':' or '{'"},
         {"node { attr { value { list { f: 1.5 f: 2f i: 0x1F b: t } } } } versions { producer: 010 }", ""},
         {"node { name: 'a' } 'b'", "line 1: expected the name of a field"},
         {"unknown { list: < a: 1 > other: 'x' \"y\" }", ""},
@@ -1231,6 +1276,9 @@ static void texts_are_refused_by_line(void **state)
         {"node { name: 'a' }; # the end", ""},
         {"node { name: 'a' }, node { name: 'b' };", ""},
     };
+    char first[8];
+    twi_text_first_field("much_too_long: 1", 16, first, sizeof first);
+    assert_string_equal(first, "");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         twi_text wire;
         tw_status status = to_wire(cases[i][0], strlen(cases[i][0]), &wire);
@@ -1260,9 +1308,9 @@ static void an_order_that_is_changed_is_no_order(void **state)
                 fail_msg("%s: status %d: %s", text, status, error.message);
             twi_order_log_free(&log);
         }
-    for (int i = 0; i < 3; i++) { /* nothing, zeros, another beginning */
+    for (int i = 0; i < 4; i++) { /* nothing, zeros, another beginning, nothing behind it */
         twi_order_log log;
-        store("order", i == 1 ? "\0\0\n" : "tower order 2\n", i == 0 ? 0 : i == 1 ? 3 : 14);
+        store("order", i == 1 ? "\0\0\n" : i == 2 ? "tower order 2\n" : "tower order 1\n", i == 0 ? 0 : i == 1 ? 3 : 14);
         assert_int_equal(twi_order_log_read(in_folder("order"), &log, &error), TW_DATA_LOSS);
     }
 }
@@ -1273,6 +1321,7 @@ static void an_order_of_another_run_is_begun_anew(void **state)
     (void)state;
     const twi_order_head head = {.model = "small", .towers = 2, .batch = 4, .seed = 7};
     twi_order_head others[6];
+    char before[4096];
     for (int i = 0; i < 6; i++)
         others[i] = head;
     snprintf(others[1].model, sizeof others[1].model, "other");
@@ -1295,6 +1344,18 @@ static void an_order_of_another_run_is_begun_anew(void **state)
         assert_int_equal(log.count, i == 0);
         twi_order_log_free(&log);
     }
+    assert_non_null(getcwd(before, sizeof before)); /* one that begins later, and lies where the process is */
+    assert_int_equal(chdir(folder), 0);
+    for (int64_t step = 3; step >= 1; step -= 2) {
+        twi_order_writer *writer;
+        twi_order_log log;
+        assert_ok(twi_order_writer_open("run", &head, step, &writer, &error));
+        twi_order_writer_close(writer);
+        assert_ok(twi_order_log_read("run", &log, &error));
+        assert_int_equal(log.head.first, step);
+        twi_order_log_free(&log);
+    }
+    assert_int_equal(chdir(before), 0);
 }
 
 static tw_status decode_gif(const void *bytes, size_t size, twi_image *image)
@@ -1421,6 +1482,93 @@ static void pictures_that_no_format_has_are_not_written(void **state)
     assert_non_null(strstr(error.message, "1 or 3 channels, not 2"));
 }
 
+/* Two rows of one pixel, in all kinds of pixels, with the lowest row first and last. */
+static void rows_of_a_bmp_go_up_or_down(void **state)
+{
+    (void)state;
+    static const int bits[] = {8, 24, 32, 16};
+    for (int i = 0; i < 4; i++)
+        for (int down = 0; down < 2; down++) {
+            char file[62] = "BM";
+            int channels = bits[i] / 8;
+            twi_image read;
+            twi_put32(file + 10, 54);
+            twi_put32(file + 18, 1);
+            twi_put32(file + 22, down ? (uint32_t)-2 : 2);
+            file[28] = (char)bits[i];
+            for (int k = 0; k < 8; k++)
+                file[54 + k] = (char)(k + 1);
+            if (bits[i] == 16) {
+                assert_fails(decode_bmp(file, sizeof file, &read), TW_INVALID_ARGUMENT, "a BMP of 16 bits");
+                continue;
+            }
+            assert_ok(decode_bmp(file, sizeof file, &read));
+            assert_int_equal(read.channels, channels);
+            assert_int_equal(read.pixels[0], (down ? 1 : 5) + (channels > 1 ? 2 : 0)); /* blue comes first */
+            assert_int_equal(read.pixels[channels - 1], (down ? 1 : 5) + (channels == 4 ? 3 : 0));
+            twi_image_free(&read);
+        }
+}
+
+/* A GIF of one frame, of these codes: each a colour, of `width` bits and more as their table grows. */
+static size_t pack_codes(uint8_t *to, int side[2], int least, const int *codes, int count)
+{
+    static const uint8_t head[] = "GIF89a\1\0\1\0\x80\0\0" "\1\2\3" "\4\5\6" /* two colours */
+                                  "\x21\xf9\3\1\0\0\0"                        /* too short to name one to see through */
+                                  "\x2c\0\0\0\0";
+    uint8_t *at = to + sizeof head - 1, *piece;
+    uint32_t held = 0;
+    int bits = 0, next = (1 << least) + 1, width = least + 1;
+    memcpy(to, head, sizeof head - 1);
+    *at++ = (uint8_t)side[0], *at++ = (uint8_t)(side[0] >> 8), *at++ = (uint8_t)side[1], *at++ = (uint8_t)(side[1] >> 8);
+    *at++ = 0;
+    *at++ = (uint8_t)least;
+    for (piece = at++; count > 0 || bits > 0; bits -= 8, held >>= 8) {
+        for (; bits < 8 && count > 0; count--, bits += width, codes++) {
+            if (next == 1 << width && width < 12)
+                width++;
+            held |= (uint32_t)*codes << bits;
+            next += next < 4096;
+        }
+        if (at - piece > 255)
+            piece = at++;
+        *at++ = (uint8_t)held;
+        *piece = (uint8_t)(at - piece - 1);
+    }
+    *at++ = 0;
+    *at++ = 0x3b;
+    return (size_t)(at - to);
+}
+
+static void codes_of_a_gif_stand_for_colours_that_there_are(void **state)
+{
+    (void)state;
+    enum { SIDE = 80 };
+    static int many[SIDE * SIDE];
+    static uint8_t bytes[4 * SIDE * SIDE];
+    int one[] = {1, 1}, all[] = {SIDE, SIDE};
+    twi_image read;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        many[i] = i % 3 == 0;
+    size_t size = pack_codes(bytes, one, 2, (int[]){1}, 1);
+    assert_ok(decode_gif(bytes, size, &read));
+    assert_memory_equal(read.pixels, "\4\5\6", 3);
+    twi_image_free(&read);
+    size = pack_codes(bytes, one, 2, (int[]){3}, 1); /* of two colours the fourth */
+    assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "damaged GIF");
+    size = pack_codes(bytes, one, 2, (int[]){6}, 1); /* what came before again, where nothing did */
+    assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "damaged GIF");
+    size = pack_codes(bytes, (int[]){16385, 1}, 2, (int[]){1}, 1);
+    assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "too much for a GIF");
+    size = pack_codes(bytes, (int[]){1, 16385}, 2, (int[]){1}, 1);
+    assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "too much for a GIF");
+    size = pack_codes(bytes, all, 2, many, SIDE * SIDE); /* more codes than their table has places */
+    assert_ok(decode_gif(bytes, size, &read));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        assert_int_equal(read.pixels[3 * i], many[i] ? 4 : 1);
+    twi_image_free(&read);
+}
+
 /* Four colours, as printers have them. */
 static size_t encode_for_printing(unsigned char **bytes)
 {
@@ -1466,6 +1614,17 @@ static void windows_lie_in_their_picture(void **state)
         twi_image_free(&read);
     }
     twi_free(bytes);
+    assert_ok(twi_image_encode_jpeg(&image, &options, &bytes, &size, &error));
+    assert_ok(twi_image_decode(bytes, size, 4, 0, "a", &read, &error)); /* nothing is seen through */
+    assert_int_equal(read.channels, 4);
+    assert_int_equal(read.pixels[3], 255);
+    twi_image_free(&read);
+    twi_free(bytes);
+    assert_ok(twi_image_encode_png(&image, &bytes, &size, &error));
+    assert_fails(twi_image_decode_window(bytes, size, 3, false, inside[0], "a", &read, &error), TW_INVALID_ARGUMENT,
+                 "'a' is no JPEG");
+    twi_free(bytes);
+    assert_fails(decode_any("text", 4, &read), TW_INVALID_ARGUMENT, "neither a JPEG nor a PNG");
     size = encode_for_printing(&printed);
     assert_int_equal(decode_any(printed, size, &read), TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "CMYK"));
@@ -1548,6 +1707,8 @@ int main(void)
         cmocka_unit_test(headers_of_arrays_are_refused_by_what_is_wrong_in_them),
         cmocka_unit_test(a_packed_file_is_refused_wherever_it_is_cut_or_changed),
         cmocka_unit_test(what_is_packed_in_pieces_is_read_as_one),
+        cmocka_unit_test(a_record_that_is_cut_while_its_file_is_open_is_missed),
+        cmocka_unit_test(messages_may_become_so_many_times_their_size),
         cmocka_unit_test(only_members_that_are_wanted_are_unpacked),
         cmocka_unit_test(an_archive_is_refused_wherever_it_is_cut),
         cmocka_unit_test(entries_that_do_not_hold_what_they_say_are_refused),
@@ -1562,6 +1723,8 @@ int main(void)
         cmocka_unit_test(heads_of_pictures_claim_no_more_than_their_file_can_have),
         cmocka_unit_test(pictures_that_no_format_has_are_not_written),
         cmocka_unit_test(windows_lie_in_their_picture),
+        cmocka_unit_test(rows_of_a_bmp_go_up_or_down),
+        cmocka_unit_test(codes_of_a_gif_stand_for_colours_that_there_are),
         cmocka_unit_test(frames_of_pictures_are_whole),
         cmocka_unit_test(what_snappy_packed_is_refused_by_each_of_its_lengths),
         cmocka_unit_test(constants_hold_what_their_type_has_or_are_refused),
