@@ -646,6 +646,15 @@ static void what_is_packed_in_pieces_is_read_as_one(void **state)
     assert_ok(twi_file_open_packed(in_folder("pieces.gz"), "GZIP", &reader, &error));
     assert_int_equal(twi_file_size(reader), 2 * SIZE);
     twi_file_reader_close(reader);
+    bool failed = true;
+    for (int n = 0; failed; n++) { /* zlib's, for what it looks back at, among them */
+        fail_allocation(n);
+        tw_status status = twi_file_open_packed(in_folder("pieces.gz"), "GZIP", &reader, &error);
+        twi_file_reader_close(reader);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, 0);
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+    }
     free(bytes);
 }
 
@@ -752,7 +761,7 @@ static void entries_that_do_not_hold_what_they_say_are_refused(void **state)
 {
     (void)state;
     static const char name[] = "20 path=pair/\xc3\xa4\xc3\xb6\xc3\xbc\n", bytes[600];
-    static const char *const parts[] = {"does not hold pair/a", "does not hold pair/a", "a member ends after 0 of 40"};
+    static const char *const parts[] = {"does not hold pair/a", "does not hold pair/a", "a member has more than its 40 bytes"};
     for (int i = 0; i < 3; i++) {
         twi_text tar = {0};
         if (i == 0) { /* a name that this process's language has no letters for */
@@ -909,6 +918,19 @@ static void a_name_of_the_newest_that_memory_lacks_for_is_not_passed_over(void *
     assert_ok(twi_bundle_save(in_folder("m-2"), &tensor, 1, &error));
     assert_ok(twi_bundle_save(in_folder("far/m-9"), &tensor, 1, &error));
     store("checkpoint", text, strlen(text));
+    mkdir(in_folder("none"), 0700); /* has no other */
+    store("none/checkpoint", text, strlen(text));
+    mkdir(in_folder("none/far"), 0700);
+    assert_ok(twi_bundle_save(in_folder("none/far/m-9"), &tensor, 1, &error));
+    for (int n = 0; failed; n++) {
+        error = (tw_error){0};
+        fail_allocation(n);
+        assert_true(tw_checkpoint_latest(in_folder("none"), path, sizeof path, NULL, &error) == TW_OK || memory.failed);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, 0);
+        assert_true(!failed || !error.message[0] || error.status == TW_RESOURCE_EXHAUSTED);
+    }
+    failed = true;
     for (int n = 0; failed; n++) {
         error = (tw_error){0};
         fail_allocation(n);
@@ -1561,6 +1583,8 @@ static void codes_of_a_gif_stand_for_colours_that_there_are(void **state)
     size = pack_codes(bytes, (int[]){16385, 1}, 2, (int[]){1}, 1);
     assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "too much for a GIF");
     size = pack_codes(bytes, (int[]){1, 16385}, 2, (int[]){1}, 1);
+    assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "too much for a GIF");
+    size = pack_codes(bytes, (int[]){16384, 16384}, 2, (int[]){1}, 1);
     assert_fails(decode_gif(bytes, size, &read), TW_INVALID_ARGUMENT, "too much for a GIF");
     size = pack_codes(bytes, all, 2, many, SIDE * SIDE); /* more codes than their table has places */
     assert_ok(decode_gif(bytes, size, &read));

@@ -63,9 +63,11 @@ static tw_status expand(expansion *x, const char *path, const char *kind, const 
     size_t at = 0;
     int state = Z_STREAM_END; /* of a piece: between two */
     while (at < size || state != Z_STREAM_END) {
-        tw_status status = x->used == x->capacity ? make_room(x, path, error) : TW_OK;
-        if (status != TW_OK)
-            return status;
+        if (x->used == x->capacity) {
+            tw_status status = make_room(x, path, error);
+            if (status != TW_OK)
+                return status;
+        }
         if (state == Z_STREAM_END)
             inflateReset(&x->z); /* which a stream that is there lets be done */
         unsigned in = piece(size - at), out = piece(x->capacity - x->used);

@@ -45,15 +45,11 @@ static tw_status unpack_member(struct archive *archive, const char *archive_path
     TWI_TRY(twi_file_create(part, &writer, error));
     for (int64_t done = 0; done < size;) {
         la_ssize_t found = archive_read_data(archive, chunk, sizeof chunk);
-        if (found < 0) {
-            status = fail_archive(error, archive_path, archive);
-            goto done;
-        }
-        if (found == 0 || found > size - done) {
-            status = twi_fail(error, TW_DATA_LOSS, "'%s' cannot be unpacked: a member ends after %lld of %lld bytes",
-                              archive_path, (long long)done, (long long)size);
-            goto done;
-        }
+        if (found < 1)
+            TWI_LEAVE(fail_archive(error, archive_path, archive));
+        if (found > size - done)
+            TWI_LEAVE(twi_fail(error, TW_DATA_LOSS, "'%s' cannot be unpacked: a member has more than its %lld bytes",
+                               archive_path, (long long)size));
         twi_file_write(writer, chunk, (size_t)found);
         done += found;
         if (twi_file_flush(writer, NULL) != TW_OK)

@@ -23,8 +23,10 @@ static bool directory_of(const char *path, twi_text *directory)
 static tw_status make_directory_of(const char *prefix, tw_error *error)
 {
     twi_text directory = {0};
-    tw_status status = directory_of(prefix, &directory) ? TW_OK : twi_fail_memory(error, "saving a checkpoint");
-    if (status == TW_OK && directory.size)
+    tw_status status = TW_OK;
+    if (!directory_of(prefix, &directory))
+        status = twi_fail_memory(error, "saving a checkpoint");
+    else if (directory.size)
         status = twi_make_directories(directory.data, error);
     twi_text_free(&directory);
     return status;
