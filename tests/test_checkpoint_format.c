@@ -1691,7 +1691,7 @@ static void a_long_key_that_memory_lacks_for_is_not_called_damaged(void **state)
     for (int i = 0; i < 100; i++)
         twi_text_append(&blocks[2], "~", 1);
     twi_text_append(&blocks[2], BYTES("\0\x0d" END));
-    wrap_blocks(&table, blocks, (char[3]){0}, "");
+    wrap_blocks(&table, blocks, (char[3]){0}, NULL);
     for (int n = 0; failed; n++) {
         int count = 0;
         error = (tw_error){0};
