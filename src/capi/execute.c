@@ -23,6 +23,7 @@ struct TFE_Op {
     int num_inputs;
     int *lengths; /* of the inputs, call by call; -1: a single one */
     int num_calls;
+    bool is_flat; /* a list was given one by one, so that nobody knows which call is which argument */
 };
 
 typedef struct built_op {
@@ -137,6 +138,22 @@ const char *TFE_OpGetDevice(const TFE_Op *op, TF_Status *status)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
+/* What an argument's inputs say of the op's attributes. What is told first stands, as in TensorFlow: bindings add inputs
+ * and then set types to what they take for granted. */
+static void infer(TFE_Op *op, const tw_op_argument *argument, TFE_TensorHandle *const *handles, int count)
+{
+    if (argument->number_attr)
+        TFE_OpSetAttrInt(op, argument->number_attr, count);
+    if (argument->type_attr && count > 0)
+        TFE_OpSetAttrType(op, argument->type_attr, TFE_TensorHandleDataType(handles[0]));
+    TF_DataType *types = argument->types_attr ? calloc((size_t)count + 1, sizeof *types) : NULL;
+    for (int i = 0; types && i < count; i++)
+        types[i] = TFE_TensorHandleDataType(handles[i]);
+    if (types)
+        TFE_OpSetAttrTypeList(op, argument->types_attr, types, count);
+    free(types);
+}
+
 static bool add_inputs(TFE_Op *op, TFE_TensorHandle *const *handles, int count, int length)
 {
     TFE_TensorHandle **inputs = realloc(op->inputs, sizeof *inputs * (size_t)(op->num_inputs + count + 1));
@@ -149,7 +166,12 @@ static bool add_inputs(TFE_Op *op, TFE_TensorHandle *const *handles, int count, 
         return false;
     for (int i = 0; i < count; i++)
         op->inputs[op->num_inputs++] = retain_handle(handles[i]);
+    const tw_op_info *row = find_op(op->name);
+    const tw_op_argument *argument = row && op->num_calls < row->num_inputs ? &row->inputs[op->num_calls] : NULL;
+    op->is_flat |= length < 0 && argument && (argument->number_attr || argument->types_attr);
     op->lengths[op->num_calls++] = length;
+    if (argument && !op->is_flat)
+        infer(op, argument, handles, count);
     return true;
 }
 
@@ -206,24 +228,15 @@ static int told_length(const TFE_Op *op, const tw_op_argument *argument)
     return value ? length : -1;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return a && b && strcmp(a, b) == 0;
-}
-
-/* How many tensors an argument has: as an attribute says, or as many as a list of inputs that has to be as long. */
-static int length_of(const TFE_Op *op, const tw_op_info *row, const tw_op_argument *argument, TF_Status *status)
+/* How many tensors an argument has. */
+static int length_of(const TFE_Op *op, const tw_op_argument *argument, TF_Status *status)
 {
     if (!argument->number_attr && !argument->types_attr)
         return 1;
     int length = told_length(op, argument);
-    for (int i = 0; length < 0 && i < row->num_inputs && i < op->num_calls; i++)
-        if (is_same(row->inputs[i].number_attr, argument->number_attr) ||
-            is_same(row->inputs[i].types_attr, argument->types_attr))
-            length = op->lengths[i];
     if (length < 0)
-        set_status(status, TF_NOT_FOUND, "No attr named '%s' in NodeDef: '%s' has a list of so many in '%s'",
-                   argument->number_attr ? argument->number_attr : argument->types_attr, op->name, argument->name);
+        set_status(status, TF_NOT_FOUND, "No attr named '%s' in NodeDef: it says how many '%s' of %s there are",
+                   argument->number_attr ? argument->number_attr : argument->types_attr, argument->name, op->name);
     return length;
 }
 
@@ -234,7 +247,7 @@ static int find_length(const TFE_Op *op, bool is_output, const char *name, TF_St
     TF_SetStatus(status, TF_OK, "");
     for (int i = 0; row && i < (is_output ? row->num_outputs : row->num_inputs); i++)
         if (strcmp(arguments[i].name, name) == 0)
-            return length_of(op, row, &arguments[i], status);
+            return length_of(op, &arguments[i], status);
     set_status(status, TF_INVALID_ARGUMENT, "%s '%s' not found", is_output ? "Output" : "Input", name);
     return -1;
 }
@@ -290,7 +303,8 @@ void TFE_OpSetAttrString(TFE_Op *op, const char *attr_name, const void *value, s
 
 void TFE_OpSetAttrInt(TFE_Op *op, const char *attr_name, int64_t value)
 {
-    TF_SetAttrInt(op->about, attr_name, value);
+    if (!described_value(op->about, attr_name))
+        TF_SetAttrInt(op->about, attr_name, value);
 }
 
 void TFE_OpSetAttrFloat(TFE_Op *op, const char *attr_name, float value)
@@ -305,7 +319,8 @@ void TFE_OpSetAttrBool(TFE_Op *op, const char *attr_name, unsigned char value)
 
 void TFE_OpSetAttrType(TFE_Op *op, const char *attr_name, TF_DataType value)
 {
-    TF_SetAttrType(op->about, attr_name, value);
+    if (!described_value(op->about, attr_name))
+        TF_SetAttrType(op->about, attr_name, value);
 }
 
 static bool check_rank(const char *attr_name, int num_dims, TF_Status *status)
@@ -389,7 +404,8 @@ void TFE_OpSetAttrBoolList(TFE_Op *op, const char *attr_name, const unsigned cha
 
 void TFE_OpSetAttrTypeList(TFE_Op *op, const char *attr_name, const TF_DataType *values, int num_values)
 {
-    TF_SetAttrTypeList(op->about, attr_name, values, num_values);
+    if (!described_value(op->about, attr_name))
+        TF_SetAttrTypeList(op->about, attr_name, values, num_values);
 }
 
 void TFE_OpSetAttrShapeList(TFE_Op *op, const char *attr_name, const int64_t **dims, const int *num_dims,

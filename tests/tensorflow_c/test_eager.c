@@ -277,6 +277,30 @@ static void attributes_have_their_types(void **state)
     assert_values(execute(op), 2, (float[]){3, -2});
 }
 
+static void inputs_say_types_before_attributes_do(void **state)
+{
+    (void)state;
+    TF_Tensor *three = TF_AllocateTensor(TF_INT64, (int64_t[]){1}, 1, sizeof(int64_t));
+    *(int64_t *)TF_TensorData(three) = 3;
+    TFE_Op *op = new_op("Fill");
+    give(op, handle_of(three));
+    give(op, handle_of(float_tensor(NULL, 0, (float[]){7})));
+    TFE_OpSetAttrType(op, "index_type", TF_INT32);
+    assert_values(execute(op), 3, (float[]){7, 7, 7});
+    op = new_op("Fill");
+    TFE_OpSetAttrType(op, "index_type", TF_INT64);
+    give(op, ints(1, (int32_t[]){3}));
+    give(op, handle_of(float_tensor(NULL, 0, (float[]){7})));
+    execute(op);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    op = new_op("AddN");
+    for (int i = 0; i < 3; i++)
+        give(op, vector(1, (float[]){1}));
+    TFE_OpSetAttrInt(op, "N", 3);
+    TFE_OpSetAttrType(op, "T", TF_FLOAT);
+    assert_values(execute(op), 1, (float[]){3});
+}
+
 static void constants_are_their_values(void **state)
 {
     (void)state;
@@ -529,6 +553,7 @@ int main(void)
         TEST(shapes_and_axes_may_be_values),
         TEST(lists_say_how_long_they_are),
         TEST(attributes_have_their_types),
+        TEST(inputs_say_types_before_attributes_do),
         TEST(constants_are_their_values),
         TEST(variables_keep_values),
         TEST(functions_are_executed_until_they_are_removed),
