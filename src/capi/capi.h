@@ -52,6 +52,8 @@ struct TF_Graph {
     int references; /* its own, and one for each session */
     TF_Session *sessions;
     tw_graph *tower;
+    tw_graph **former; /* [num_former] what it was before edges changed: names of operations are borrowed from these */
+    int num_former;
     TF_Operation **operations; /* [num_operations] by the numbers of their nodes */
     int num_operations;
     TF_Function **functions;

@@ -43,6 +43,9 @@ void release_graph(TF_Graph *graph)
     free(graph->operations);
     free(graph->functions);
     free(graph->begins);
+    for (int i = 0; i < graph->num_former; i++)
+        tw_graph_destroy(graph->former[i]);
+    free(graph->former);
     tw_graph_destroy(graph->tower);
     pthread_rwlock_destroy(&graph->lock);
     free(graph);
@@ -279,4 +282,123 @@ void TF_GraphToGraphDef(TF_Graph *graph, TF_Buffer *output_graph_def, TF_Status 
         return;
     }
     wire_free(&def);
+}
+
+/* ---- changing edges --------------------------------------------------------------------------------------------- */
+
+/* Tower's graphs only grow, so one with another edge is another graph: made of the same messages but for one input, it
+ * takes the place of the first. */
+
+static bool check_edge(const TF_Graph *graph, TF_Output from, TF_Input to, TF_Status *status)
+{
+    tw_output found;
+    if (!find_output(graph, from, &found, status))
+        return false;
+    if (!to.oper || to.oper->graph != graph)
+        set_status(status, TF_INVALID_ARGUMENT, "the operation whose input is to change is not in the graph");
+    else if (to.index < 0 || to.index >= tw_node_num_inputs(to.oper->node))
+        set_status(status, TF_OUT_OF_RANGE, "Node '%s' (type: '%s', num of inputs: %d) does not have input %d",
+                   TF_OperationName(to.oper), TF_OperationOpType(to.oper), tw_node_num_inputs(to.oper->node), to.index);
+    else if (tw_output_dtype(found) != tw_output_dtype(tw_node_input(to.oper->node, to.index)))
+        set_status(status, TF_INVALID_ARGUMENT, "input %d of '%s' is %s, and '%s:%d' is %s", to.index,
+                   TF_OperationName(to.oper), tw_dtype_name(tw_output_dtype(tw_node_input(to.oper->node, to.index))),
+                   TF_OperationName(from.oper), from.index, tw_dtype_name(tw_output_dtype(found)));
+    else if (graph->sessions)
+        set_status(status, TF_FAILED_PRECONDITION, "edges change only as long as there is no session of the graph");
+    return is_ok(status);
+}
+
+/* The node's message with another input; in it, too, those that only come before follow the others. */
+static tw_status write_changed(wire *w, TF_Output from, TF_Input to, tw_error *error)
+{
+    enum { NODE = 1, INPUT = 3 };
+    void *bytes;
+    size_t size;
+    int input = 0;
+    wire node = {0};
+    wire_field field;
+    tw_status status = tw_node_export(to.oper->node, &bytes, &size, error);
+    if (status != TW_OK)
+        return status;
+    wire_reader r = wire_read(bytes, size);
+    for (const uint8_t *at = r.at; wire_next(&r, &field); at = r.at)
+        if (field.number == INPUT && input++ == to.index)
+            wire_printf(&node, INPUT, "%s:%d", TF_OperationName(from.oper), from.index);
+        else
+            wire_append(&node, at, (size_t)(r.at - at));
+    wire_message(w, NODE, &node);
+    tw_free(bytes);
+    return TW_OK;
+}
+
+/* NULL: it cannot be, and the error says why. */
+static tw_graph *make_changed(const TF_Graph *graph, TF_Output from, TF_Input to, tw_error *error)
+{
+    wire def = {0};
+    tw_import_options options = {.size = sizeof options, .any_names = true};
+    tw_graph *changed = tw_graph_create();
+    for (int i = 0; i < graph->num_operations && error->status == TW_OK; i++)
+        if (graph->operations[i] == to.oper)
+            write_changed(&def, from, to, error);
+        else
+            write_node(&def, graph->operations[i]->node, error);
+    if (error->status == TW_OK && (def.failed || !changed))
+        *error = (tw_error){TW_RESOURCE_EXHAUSTED, "out of memory"};
+    if (error->status == TW_OK)
+        tw_graph_import_with(changed, def.data, def.size, &options, error);
+    wire_free(&def);
+    for (int i = 0; i < graph->num_operations && error->status == TW_OK; i++) {
+        const tw_node *old = graph->operations[i]->node;
+        tw_node *node = tw_graph_find(changed, tw_node_name(old));
+        if (!node || tw_graph_num_nodes(changed) != graph->num_operations)
+            *error = (tw_error){TW_UNIMPLEMENTED, "the graph has nodes that cannot be made again"};
+        for (int k = 0; node && tw_node_num_inputs(old) == 0 && k < tw_node_num_outputs(old); k++)
+            tw_output_refine((tw_output){node, k}, tw_output_shape((tw_output){(tw_node *)old, k}), error);
+    }
+    if (error->status == TW_OK)
+        return changed;
+    tw_graph_destroy(changed);
+    return NULL;
+}
+
+/* Operations stand for the nodes of their names in another graph. */
+static bool move_to(TF_Graph *graph, tw_graph *changed)
+{
+    int count = graph->num_operations;
+    TF_Operation **moved = calloc((size_t)count * 2 + 1, sizeof *moved); /* room to grow, as grow() makes it */
+    tw_graph **former = realloc(graph->former, sizeof *former * (size_t)(graph->num_former + 1));
+    if (former)
+        graph->former = former;
+    if (!moved || !former) {
+        free(moved);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        TF_Operation *o = graph->operations[i];
+        o->node = tw_graph_find(changed, tw_node_name(o->node));
+        o->num_consumers = o->num_controlled = 0;
+        moved[tw_node_number(o->node)] = o;
+    }
+    free(graph->operations);
+    graph->operations = moved;
+    graph->former[graph->num_former++] = graph->tower;
+    graph->tower = changed;
+    bool noted = true;
+    for (int i = 0; i < count; i++)
+        noted &= note_uses(moved[i]);
+    return noted;
+}
+
+void TF_UpdateEdge(TF_Graph *graph, TF_Output new_src, TF_Input dst, TF_Status *status)
+{
+    tw_error error = TW_NO_ERROR;
+    TF_SetStatus(status, TF_OK, "");
+    pthread_rwlock_wrlock(&graph->lock);
+    if (check_edge(graph, new_src, dst, status)) {
+        tw_graph *changed = make_changed(graph, new_src, dst, &error);
+        set_graph_error(status, &error);
+        if (changed && !move_to(graph, changed))
+            set_no_memory(status);
+    }
+    pthread_rwlock_unlock(&graph->lock);
 }

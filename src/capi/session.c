@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tensorflow/c/c_api_experimental.h>
 #include <time.h>
 #include <tower/io.h>
 #include <tower/train.h>
@@ -130,6 +131,12 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
         if (field.number == OPERATION_TIMEOUT)
             options->timeout_ms = (int64_t)field.value;
     }
+}
+
+void TF_EnableXLACompilation(TF_SessionOptions *options, unsigned char enable)
+{
+    (void)options;
+    (void)enable;
 }
 
 /* ---- making and letting go -------------------------------------------------------------------------------------- */

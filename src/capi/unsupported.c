@@ -45,12 +45,17 @@ void TF_RegisterFilesystemPlugin(const char *plugin_filename, TF_Status *status)
     refuse(status, "file systems of TensorFlow's");
 }
 
-void TF_UpdateEdge(TF_Graph *graph, TF_Output new_src, TF_Input dst, TF_Status *status)
+void TF_Reset(const TF_SessionOptions *opt, const char **containers, int ncontainers, TF_Status *status)
 {
-    (void)graph;
-    (void)new_src;
-    (void)dst;
-    refuse(status, "edges that change: what was added to a graph stays as it is");
+    (void)opt;
+    (void)containers;
+    (void)ncontainers;
+    refuse(status, "servers whose containers could be cleared: what a session has goes with it");
+}
+
+void TF_RegisterLogListener(void (*listener)(const char *))
+{
+    (void)listener;
 }
 
 TF_ApiDefMap *TF_NewApiDefMap(TF_Buffer *op_list_buffer, TF_Status *status)

@@ -439,6 +439,47 @@ static void operation_may_be_called_anything_and_is_looked_at_closely_when_it_ru
     TF_DeleteStatus(s);
 }
 
+static void edges_change(void **state)
+{
+    (void)state;
+    TF_Operation *feed = placeholder(graph, "feed", TF_INT32, s), *one = constant(graph, "one", int_tensor(1), s);
+    TF_Operation *sum = add(graph, "add", out(feed), out(one), s), *neg = unary(graph, "Neg", "neg", out(sum), s);
+    TF_Operation *late = constant(graph, "late", int_tensor(7), s);
+    TF_UpdateEdge(graph, out(one), (TF_Input){neg, 0}, s);
+    assert_fine(s);
+    assert_ptr_equal(TF_OperationInput((TF_Input){neg, 0}).oper, one);
+    assert_int_equal(TF_OperationOutputNumConsumers(out(sum)), 0);
+    assert_int_equal(TF_OperationOutputNumConsumers(out(one)), 2);
+    TF_UpdateEdge(graph, out(late), (TF_Input){neg, 0}, s);
+    assert_fine(s);
+    assert_int_equal(count_operations(), 5);
+    assert_string_equal(TF_OperationName(neg), "neg");
+    assert_ptr_equal(TF_GraphOperationByName(graph, "neg"), neg);
+    TF_UpdateEdge(graph, out(late), (TF_Input){neg, 1}, s);
+    assert_int_equal(TF_GetCode(s), TF_OUT_OF_RANGE);
+    TF_UpdateEdge(graph, (TF_Output){late, 1}, (TF_Input){neg, 0}, s);
+    assert_int_equal(TF_GetCode(s), TF_OUT_OF_RANGE);
+#ifndef ON_TENSORFLOW /* which finds out when it runs the graph */
+    TF_Operation *wrong = placeholder(graph, "wrong", TF_FLOAT, s);
+    TF_UpdateEdge(graph, out(wrong), (TF_Input){neg, 0}, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "input 0 of 'neg' is int32, and 'wrong:0' is float");
+    TF_UpdateEdge(graph, out(neg), (TF_Input){sum, 0}, s);
+    assert_fine(s);
+    TF_UpdateEdge(graph, out(sum), (TF_Input){neg, 0}, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+#endif
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *value = run(session, (TF_Output){0}, NULL, out(neg), s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(value), -7);
+    TF_DeleteTensor(value);
+    TF_UpdateEdge(graph, out(one), (TF_Input){neg, 0}, s);
+#ifndef ON_TENSORFLOW
+    assert_wrong(s, TF_FAILED_PRECONDITION, "as long as there is no session");
+#endif
+    close_session(session, s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +494,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ops_are_told, begin, end),
         cmocka_unit_test_setup_teardown(lists_are_as_long_as_was_said, begin, end),
         cmocka_unit_test(operation_may_be_called_anything_and_is_looked_at_closely_when_it_runs),
+        cmocka_unit_test_setup_teardown(edges_change, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ typedef struct TF_Operation TF_Operation; /* borrowed from its graph */
 typedef struct TF_OperationDescription TF_OperationDescription;
 typedef struct TF_Session TF_Session;
 typedef struct TF_SessionOptions TF_SessionOptions;
+typedef struct TF_DeprecatedSession TF_DeprecatedSession;
 typedef struct TF_ImportGraphDefOptions TF_ImportGraphDefOptions;
 typedef struct TF_ImportGraphDefResults TF_ImportGraphDefResults;
 typedef struct TF_Function TF_Function;
@@ -78,6 +79,8 @@ TF_CAPI_EXPORT extern void TF_GraphGetTensorShape(TF_Graph *graph, TF_Output out
 TF_CAPI_EXPORT extern TF_Operation *TF_GraphOperationByName(TF_Graph *graph, const char *oper_name); /* NULL: none */
 /* One after the other, with *pos 0 at first; NULL behind the last. */
 TF_CAPI_EXPORT extern TF_Operation *TF_GraphNextOperation(TF_Graph *graph, size_t *pos);
+/* From now on `dst` takes `new_src`. The graph must have no session (TF_FAILED_PRECONDITION). */
+TF_CAPI_EXPORT extern void TF_UpdateEdge(TF_Graph *graph, TF_Output new_src, TF_Input dst, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_GraphToGraphDef(TF_Graph *graph, TF_Buffer *output_graph_def, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_GraphVersions(TF_Graph *graph, TF_Buffer *output_version_def, TF_Status *status);
 
@@ -381,10 +384,34 @@ TF_CAPI_EXPORT extern TF_WhileParams TF_NewWhile(TF_Graph *g, TF_Output *inputs,
 TF_CAPI_EXPORT extern void TF_FinishWhile(const TF_WhileParams *params, TF_Status *status, TF_Output *outputs);
 TF_CAPI_EXPORT extern void TF_AbortWhile(const TF_WhileParams *params); /* frees params */
 
+/* ---- sessions without a graph of the program's ------------------------------------------------------------------ */
+
+/* Outputs go by their names, "NAME:INDEX". TF_Run() and TF_PRun() take the inputs over. */
+TF_CAPI_EXPORT extern TF_DeprecatedSession *TF_NewDeprecatedSession(const TF_SessionOptions *options,
+                                                                    TF_Status *status);
+TF_CAPI_EXPORT extern void TF_CloseDeprecatedSession(TF_DeprecatedSession *session, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_DeleteDeprecatedSession(TF_DeprecatedSession *session, TF_Status *status);
+TF_CAPI_EXPORT extern TF_DeviceList *TF_DeprecatedSessionListDevices(TF_DeprecatedSession *session, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ExtendGraph(TF_DeprecatedSession *session, const void *proto, size_t proto_len,
+                                          TF_Status *status); /* a GraphDef */
+TF_CAPI_EXPORT extern void TF_Run(TF_DeprecatedSession *session, const TF_Buffer *run_options,
+                                  const char **input_names, TF_Tensor **inputs, int ninputs, const char **output_names,
+                                  TF_Tensor **outputs, int noutputs, const char **target_oper_names, int ntargets,
+                                  TF_Buffer *run_metadata, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_PRunSetup(TF_DeprecatedSession *session, const char **input_names, int ninputs,
+                                        const char **output_names, int noutputs, const char **target_oper_names,
+                                        int ntargets, const char **handle, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_PRun(TF_DeprecatedSession *session, const char *handle, const char **input_names,
+                                   TF_Tensor **inputs, int ninputs, const char **output_names, TF_Tensor **outputs,
+                                   int noutputs, const char **target_oper_names, int ntargets, TF_Status *status);
+
 /* ---- what there is not ------------------------------------------------------------------------------------------ */
 
 /* Each answers with TF_UNIMPLEMENTED. */
-TF_CAPI_EXPORT extern void TF_UpdateEdge(TF_Graph *graph, TF_Output new_src, TF_Input dst, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_Reset(const TF_SessionOptions *opt, const char **containers, int ncontainers,
+                                    TF_Status *status);
+/* Nothing is told: tw_set_log() (tower/status.h) is the library's log. */
+TF_CAPI_EXPORT extern void TF_RegisterLogListener(void (*listener)(const char *));
 TF_CAPI_EXPORT extern TF_Library *TF_LoadLibrary(const char *library_filename, TF_Status *status);
 TF_CAPI_EXPORT extern TF_Buffer TF_GetOpList(TF_Library *lib_handle);
 TF_CAPI_EXPORT extern void TF_DeleteLibraryHandle(TF_Library *lib_handle);
