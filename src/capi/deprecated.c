@@ -84,7 +84,7 @@ static bool find_named(const TF_DeprecatedSession *session, const char *name, TF
     *found = (TF_Output){find_operation(session, name, is_number ? (size_t)(colon - name) : strlen(name)),
                          is_number ? (int)index : 0};
     if (!found->oper)
-        set_status(status, TF_NOT_FOUND, "there is no '%s' in the graph", name);
+        set_status(status, TF_INVALID_ARGUMENT, "there is no '%s' in the graph", name);
     return found->oper;
 }
 

@@ -495,19 +495,31 @@ static void add_operation(TFE_Op *op, built_op *built, TF_OperationDescription *
         delete_description(d);
 }
 
-/* Whether the operation can be where it was asked for; one that cannot goes again, for it would be in the way of all
- * other runs of the graph. */
-static void check_device(TFE_Op *op, TF_Operation *made, int before, TF_Status *status)
+static void fail_device(const TFE_Op *op, const char *why, TF_Status *status)
+{
+    set_status(status, TF_INVALID_ARGUMENT, "Could not satisfy device specification '%s' of %s: %s",
+               described_device(op->about), op->name, why);
+}
+
+/* The device that was asked for; -1: none, or one of those that there are. False: there is no such device. */
+static bool find_device(const TFE_Op *op, int *device, TF_Status *status)
+{
+    const char *asked = described_device(op->about);
+    const tw_devices *devices = tw_session_devices(tower_session_of(op->context->session));
+    *device = *asked && !op->context->soft_placement ? tw_devices_find(devices, asked) : -1;
+    if (*asked && !op->context->soft_placement && *device < 0)
+        fail_device(op, "there is no such device", status);
+    return is_ok(status);
+}
+
+/* One that its device has no kernel for goes again: it would be in the way of all other runs of the graph. */
+static void check_kernel(const TFE_Op *op, const TF_Operation *made, int device, int before, TF_Status *status)
 {
     TF_Graph *graph = op->context->graph;
-    tw_devices *devices = tw_session_devices(tower_session_of(op->context->session));
-    const char *asked = described_device(op->about);
-    int device = *asked ? tw_devices_find(devices, asked) : 0;
-    if (!*asked || op->context->soft_placement || (device >= 0 && !find_op(op->name)) ||
-        (device >= 0 && tw_devices_have_kernel(devices, device, made->node)))
+    const tw_devices *devices = tw_session_devices(tower_session_of(op->context->session));
+    if (device < 0 || !find_op(op->name) || tw_devices_have_kernel(devices, device, made->node))
         return;
-    set_status(status, TF_INVALID_ARGUMENT, "Could not satisfy device specification '%s' of %s: %s", asked, op->name,
-               device < 0 ? "there is no such device" : "it has no kernel for this op and type");
+    fail_device(op, "it has no kernel for this op and type", status);
     begin_building(graph);
     take_back(graph, before);
     end_building(graph);
@@ -517,6 +529,11 @@ static void check_device(TFE_Op *op, TF_Operation *made, int before, TF_Status *
 static built_op *build(TFE_Op *op, wire *key, TF_Status *status)
 {
     char name[256];
+    int device;
+    if (!find_device(op, &device, status)) {
+        wire_free(key);
+        return NULL;
+    }
     snprintf(name, sizeof name, "%.200s_%d", op->name, op->context->num_built++);
     built_op *built = calloc(1, sizeof *built);
     TF_OperationDescription *d = describe_again(op->about, name);
@@ -532,7 +549,7 @@ static built_op *build(TFE_Op *op, wire *key, TF_Status *status)
     int before = op->context->graph->num_operations;
     add_operation(op, built, d, status);
     if (is_ok(status))
-        check_device(op, built->operation, before, status);
+        check_kernel(op, built->operation, device, before, status);
     if (is_ok(status))
         return built;
     free_one(built);

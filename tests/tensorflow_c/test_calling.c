@@ -371,8 +371,10 @@ static void sessions_without_a_graph_run_by_names(void **state)
     TF_DeleteTensor(result);
     three = int_tensor(3);
     TF_Run(session, NULL, in, &three, 1, nothing, &result, 1, NULL, 0, NULL, s);
-    assert_int_equal(TF_GetCode(s), TF_NOT_FOUND);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
     assert_null(result);
+    TF_Run(session, NULL, NULL, NULL, 0, NULL, NULL, 0, nothing, 1, NULL, s);
+    assert_int_equal(TF_GetCode(s), TF_NOT_FOUND);
     TF_PRunSetup(session, in, 1, y, 1, NULL, 0, &handle, s);
     assert_fine(s);
     three = int_tensor(4);
