@@ -37,10 +37,12 @@ static tw_status sizes_shape(twi_inference *c)
     return twi_expect_rank(c, 0, 0);
 }
 
+/* An image, and perhaps how well it is to be encoded. */
 static tw_status encode_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SCALAR;
-    return twi_expect_rank(c, 0, 3);
+    tw_status status = twi_expect_rank(c, 0, 3);
+    return status == TW_OK && c->num_inputs > 1 ? twi_expect_rank(c, 1, 0) : status;
 }
 
 #define JPEG                                                                                                           \
@@ -67,5 +69,7 @@ const twi_op twi_picture_ops[] = {
      "format:string=; quality:int=95; progressive:bool=false; optimize_size:bool=false; chroma_downsampling:bool=true; "
      "density_unit:{in,cm}=in; x_density:int=300; y_density:int=300; xmp_metadata:string=",
      encode_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"EncodeJpegVariableQuality", "images:uint8, quality:int32", "contents:string", "", encode_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };

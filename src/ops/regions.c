@@ -23,8 +23,8 @@ static tw_status draw_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* image_size [3], bounding_boxes [B,N,4]: where the crop begins [3] and how large it is [3], as Slice takes them, and
- * the crop as a box [1,1,4] */
+/* image_size [3], bounding_boxes [B,N,4], perhaps min_object_covered and a seed [2]: where the crop begins [3] and how
+ * large it is [3], as Slice takes them, and the crop as a box [1,1,4] */
 static tw_status sample_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 0, 1);
@@ -32,6 +32,11 @@ static tw_status sample_shape(twi_inference *c)
         status = twi_expect_rank(c, 1, 3);
     if (status == TW_OK && c->num_inputs > 2)
         status = twi_expect_rank(c, 2, 0);
+    if (status == TW_OK && c->num_inputs > 3)
+        status = twi_expect_rank(c, 3, 1);
+    if (status == TW_OK && c->num_inputs > 3 && c->inputs[3].rank == 1 && c->inputs[3].dims[0] >= 0 &&
+        c->inputs[3].dims[0] != 2)
+        return TWI_REFUSE(c, "seed must have 2 numbers, not %lld", (long long)c->inputs[3].dims[0]);
     if (status == TW_OK && c->inputs[0].rank == 1 && c->inputs[0].dims[0] >= 0 && c->inputs[0].dims[0] != 3)
         return TWI_REFUSE(c, "image_size must be a vector of 3 numbers, not %lld", (long long)c->inputs[0].dims[0]);
     c->outputs[0] = c->outputs[1] = TW_SHAPE(3);
@@ -40,8 +45,9 @@ static tw_status sample_shape(twi_inference *c)
 }
 
 #define SAMPLE_OUTPUTS "begin:T, size:T, bboxes:float"
+#define SEEDS "seed:int=0; seed2:int=0; "
 #define SAMPLE_ATTRS(more)                                                                                             \
-    "T:{uint8,int8,int16,int32,int64}; seed:int=0; seed2:int=0; " more                                                 \
+    "T:{uint8,int8,int16,int32,int64}; " more                                                                          \
     "aspect_ratio_range:floats=[0.75,1.33]; area_range:floats=[0.05,1]; max_attempts:int=100; "                        \
     "use_image_if_no_bounding_boxes:bool=false"
 
@@ -51,9 +57,12 @@ const twi_op twi_regions_ops[] = {
     {"DrawBoundingBoxesV2", "images:T, boxes:float, colors:float", "output:T", "T:{float,half}=float", draw_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"SampleDistortedBoundingBox", "image_size:T, bounding_boxes:float", SAMPLE_OUTPUTS,
-     SAMPLE_ATTRS("min_object_covered:float=0.1; "), sample_shape, twi_not_differentiable,
+     SAMPLE_ATTRS(SEEDS "min_object_covered:float=0.1; "), sample_shape, twi_not_differentiable,
      TWI_STATEFUL | TWI_HOST_ONLY},
     {"SampleDistortedBoundingBoxV2", "image_size:T, bounding_boxes:float, min_object_covered:float", SAMPLE_OUTPUTS,
-     SAMPLE_ATTRS(""), sample_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY},
+     SAMPLE_ATTRS(SEEDS), sample_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"StatelessSampleDistortedBoundingBox",
+     "image_size:T, bounding_boxes:float, min_object_covered:float, seed:Tseed", SAMPLE_OUTPUTS,
+     SAMPLE_ATTRS("Tseed:{int32,int64}; "), sample_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };

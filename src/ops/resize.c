@@ -53,6 +53,31 @@ static tw_status resize_grad_shape(twi_inference *c)
     return status;
 }
 
+/* Height and width scaled, and shifted. */
+static tw_status check_scale(twi_inference *c, int first)
+{
+    tw_status status = TW_OK;
+    for (int i = first; i < first + 2 && status == TW_OK; i++) {
+        status = twi_expect_rank(c, i, 1);
+        if (status == TW_OK && c->inputs[i].rank == 1 && c->inputs[i].dims[0] >= 0 && c->inputs[i].dims[0] != 2)
+            status = TWI_REFUSE(c, "input %d has %lld elements, expected 2 (height and width)", i,
+                                (long long)c->inputs[i].dims[0]);
+    }
+    return status;
+}
+
+static tw_status scale_shape(twi_inference *c)
+{
+    tw_status status = resize_shape(c);
+    return status == TW_OK ? check_scale(c, 2) : status;
+}
+
+static tw_status scale_grad_shape(twi_inference *c)
+{
+    tw_status status = resize_grad_shape(c);
+    return status == TW_OK ? check_scale(c, 2) : status;
+}
+
 /* images [N,H,W,C], boxes [n,4], box_ind [n] */
 static tw_status check_boxes(twi_inference *c, int boxes)
 {
@@ -120,6 +145,13 @@ static void linear_gradient(twi_gradient *g)
     g->dx[0] = twi_build_like(g->node, "ResizeBilinearGrad", TWI_INPUTS(DY(0), X(0)));
 }
 
+static void scale_gradient(twi_gradient *g)
+{
+    tw_attr attrs[] = {tw_attr_string("kernel_type", twi_attr_string(&g->node->attrs, "kernel_type", "lanczos3")),
+                       tw_attr_bool("antialias", twi_attr_bool(&g->node->attrs, "antialias", true))};
+    g->dx[0] = twi_build(G, "ScaleAndTranslateGrad", TWI_INPUTS(DY(0), X(0), X(2), X(3)), attrs, 2);
+}
+
 static void cubic_gradient(twi_gradient *g)
 {
     g->dx[0] = twi_build_like(g->node, "ResizeBicubicGrad", TWI_INPUTS(DY(0), X(0)));
@@ -171,6 +203,10 @@ const twi_op twi_resize_ops[] = {
      resize_grad_shape, NULL},
     {"ResizeBicubicGrad", "grads:float, original_image:T", "output:T", "T:{float,double}" CENTERS, resize_grad_shape,
      NULL, TWI_HOST_ONLY},
+    {"ScaleAndTranslate", "images:T, size:int32, scale:float, translation:float", "resized_images:float",
+     IMAGES "; kernel_type:string=lanczos3; antialias:bool=true", scale_shape, scale_gradient, TWI_HOST_ONLY},
+    {"ScaleAndTranslateGrad", "grads:T, original_image:T, scale:float, translation:float", "output:T",
+     "T:{float}; kernel_type:string=lanczos3; antialias:bool=true", scale_grad_shape, NULL, TWI_HOST_ONLY},
     {"CropAndResize", "image:T, boxes:float, box_ind:int32, crop_size:int32", "crops:float",
      "T:{uint8,uint16,int8,int16,int32,int64,half,float,double}" METHOD "; extrapolation_value:float=0", crop_shape,
      crop_gradient},

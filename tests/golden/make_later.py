@@ -155,3 +155,50 @@ for dtype in (tf.float32, tf.float16, tf.uint8, tf.int64):
          **{"s%d" % k: i32([5, 6] if k % 2 else [3, 8]) for k in range(5)}})
 differentiate("grad_filled", of(lambda x: raw.ImageProjectiveTransformV3(
     images=x, transforms=TURNS, output_shape=[5, 6], fill_value=2.5, interpolation="BILINEAR"), 4), {"x": eighths(2, 5, 6, 1)})
+
+KERNELS = ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
+PLACES = [([4, 11], [0.5, 1.5], [0, 0]), ([3, 5], [0.4, 0.7], [0.25, -1.5]), ([9, 2], [1.25, 0.2], [2, 0.5])]
+
+
+def scaled(dtype, kernel):
+    x = holder(dtype, [None, None, None, 2], "x")
+    size, scale, shift = holder(tf.int32, [2], "n"), holder(tf.float32, [2], "s"), holder(tf.float32, [2], "t")
+    return [raw.ScaleAndTranslate(images=x, size=size, scale=scale, translation=shift, kernel_type=kernel, antialias=antialias)
+            for antialias in (True, False)]
+
+
+for i, kernel in enumerate(KERNELS):
+    dtype = (tf.float32, tf.uint8, tf.int64, tf.float64)[i % 4]
+    x = (np.abs(eighths(2, 8, 7, 2)) * 16).astype(dtype.as_numpy_dtype)
+    wrong = ({"x": x, "n": i32([4, 11]), "s": f32([0, 1]), "t": f32([0, 0])},
+             "scale" if kernel == "lanczos3" else "positive scale")
+    program("scaled_" + kernel, lambda: scaled(dtype, kernel),
+            *[{"x": x, "n": i32(n), "s": f32(s), "t": f32(t)} for n, s, t in PLACES], wrong)
+    for antialias in (True, False):
+        n, s, t = PLACES[i % 3]
+        differentiate("grad_scaled_%s_%d" % (kernel, antialias), of(lambda x: raw.ScaleAndTranslate(
+            images=x, size=n, scale=f32(s), translation=f32(t), kernel_type=kernel, antialias=antialias), 4),
+            {"x": eighths(2, 8, 7, 2)})
+
+
+def encoded_jpeg():
+    x, q = holder(tf.uint8, [None, None, None], "x"), holder(tf.int32, [], "q")
+    return [raw.DecodeJpeg(contents=raw.EncodeJpegVariableQuality(images=x, quality=q))]
+
+
+for channels in (1, 3):
+    x = random.integers(0, 256, (9, 11, channels)).astype(np.uint8)
+    program("jpeg_of_quality_%d" % channels, encoded_jpeg, {"x": x, "q": i32(95)}, {"x": x, "q": i32(20)}, {"x": x, "q": i32(100)},
+            ({"x": x, "q": i32(101)}, "quality must be in [0,100]"), ({"x": x, "q": i32(-1)}, "quality must be in [0,100]"))
+
+
+def sampled():
+    size, boxes, seed = holder(tf.int32, [3], "n"), holder(tf.float32, [None, None, 4], "b"), holder(tf.int64, [2], "s")
+    return [part for covered, area in ((0.1, [0.05, 1.0]), (0.8, [0.3, 0.6])) for part in raw.StatelessSampleDistortedBoundingBox(
+        image_size=size, bounding_boxes=boxes, min_object_covered=covered, seed=seed, area_range=area, max_attempts=20,
+        use_image_if_no_bounding_boxes=True)]
+
+
+BOXES = f32([[[0.1, 0.2, 0.6, 0.9], [0.3, 0, 0.5, 0.5]]])
+program("sampled_by_seeds", sampled, *[{"n": i32([90, 120, 3]), "b": BOXES, "s": i64([k, 5 - k])} for k in range(6)],
+        {"n": i32([9, 7, 3]), "b": BOXES[:, :0], "s": i64([1, 2])})

@@ -116,6 +116,7 @@
     X(twi_cpu_picture_kernels)                                                                                         \
     X(twi_cpu_color_kernels)                                                                                           \
     X(twi_cpu_resize_kernels)                                                                                          \
+    X(twi_cpu_scale_kernels)                                                                                           \
     X(twi_cpu_crop_kernels)                                                                                            \
     X(twi_cpu_summary_kernels)
 

@@ -69,3 +69,20 @@ tw_status twi_random_prepare(twi_prepare *p)
     p->state = stream;
     return status;
 }
+
+twi_philox twi_random_seeded(const twi_run *r, int input)
+{
+    tw_dtype dtype = r->input_operands[input].dtype;
+    const void *given = r->inputs[input];
+    uint64_t seeds[2];
+    uint32_t mixed[4];
+    for (int i = 0; i < 2; i++)
+        seeds[i] = tw_dtype_size(dtype) == 8 ? ((const uint64_t *)given)[i]
+                   : dtype == TW_UINT32    ? ((const uint32_t *)given)[i]
+                                           : (uint64_t)(int64_t)((const int32_t *)given)[i];
+    twi_philox philox = {.counter = {(uint32_t)seeds[0], (uint32_t)(seeds[0] >> 32), (uint32_t)seeds[1],
+                                     (uint32_t)(seeds[1] >> 32)},
+                         .key = {0x3ec8f720, 0x02461e29}};
+    twi_philox_next(&philox, mixed);
+    return (twi_philox){.counter = {0, 0, mixed[2], mixed[3]}, .key = {mixed[0], mixed[1]}};
+}

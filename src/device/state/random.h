@@ -19,5 +19,7 @@ tw_status twi_random_prepare(twi_prepare *p);
 void twi_random_restart(twi_resource *stream, uint64_t seed, uint64_t seed2);
 /* A generator at the stream's place; the stream itself moves on by `blocks`. */
 twi_philox twi_random_take(twi_resource *stream, uint64_t blocks);
+/* The generator of ops without a stream: of the two seeds in an input, mixed by one block of Philox. */
+twi_philox twi_random_seeded(const twi_run *r, int input);
 
 #endif

@@ -262,16 +262,23 @@ static tw_status prepare_jpeg(twi_prepare *p)
     return twi_keep(p, &s, sizeof s);
 }
 
+/* The quality is input 1, or an attribute. */
 static tw_status run_jpeg(const twi_run *r)
 {
     const jpeg_encoding *s = r->state;
+    twi_jpeg_options options = s->options;
     twi_image image = given(r);
     char *bytes;
     size_t size = 0;
     if (s->channels && image.channels != s->channels)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %d channels, the format has %d", r->node, image.channels,
                         s->channels);
-    tw_status status = twi_image_encode_jpeg(&image, &s->options, &bytes, &size, r->error);
+    if (r->num_inputs > 1)
+        options.quality = *(const int32_t *)r->inputs[1];
+    if (options.quality < 0 || options.quality > 100)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': quality must be in [0,100], got %d", r->node,
+                        options.quality);
+    tw_status status = twi_image_encode_jpeg(&image, &options, &bytes, &size, r->error);
     return give(r, status, bytes, size);
 }
 
@@ -285,5 +292,6 @@ const twi_kernel twi_cpu_picture_kernels[] = {
     {"ExtractJpegShape", "plain", 0, NULL, run_sizes},
     {"EncodePng", "plain", 0, NULL, run_png},
     {"EncodeJpeg", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
+    {"EncodeJpegVariableQuality", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
     {0},
 };

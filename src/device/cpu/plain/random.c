@@ -213,26 +213,10 @@ static tw_status run_truncated(const twi_run *r)
     return fill(r, &truncated[r->output_operands[0].dtype], NULL);
 }
 
-/* The generator of two seeds, mixed by one block of Philox. */
-static twi_philox seeded_by(const twi_operand *operand, const void *input)
-{
-    uint64_t seeds[2];
-    uint32_t mixed[4];
-    for (int i = 0; i < 2; i++)
-        seeds[i] = tw_dtype_size(operand->dtype) == 8 ? ((const uint64_t *)input)[i]
-                   : operand->dtype == TW_UINT32      ? ((const uint32_t *)input)[i]
-                                                      : (uint64_t)(int64_t)((const int32_t *)input)[i];
-    twi_philox philox = {.counter = {(uint32_t)seeds[0], (uint32_t)(seeds[0] >> 32), (uint32_t)seeds[1],
-                                     (uint32_t)(seeds[1] >> 32)},
-                         .key = {0x3ec8f720, 0x02461e29}};
-    twi_philox_next(&philox, mixed);
-    return (twi_philox){.counter = {0, 0, mixed[2], mixed[3]}, .key = {mixed[0], mixed[1]}};
-}
-
 /* The generator of ops without a stream: input 1 are two seeds. */
 static twi_philox seeded(const twi_run *r)
 {
-    return seeded_by(&r->input_operands[1], r->inputs[1]);
+    return twi_random_seeded(r, 1);
 }
 
 /* That of those whose inputs 1 and 2 are its key and counter. */
@@ -281,7 +265,7 @@ static tw_status run_keyed_truncated(const twi_run *r)
 static tw_status run_key(const twi_run *r)
 {
     if (r->num_inputs) {
-        twi_philox philox = seeded_by(&r->input_operands[0], r->inputs[0]);
+        twi_philox philox = twi_random_seeded(r, 0);
         uint64_t *key = r->outputs[0], *counter = r->outputs[1];
         key[0] = philox.key[0] | (uint64_t)philox.key[1] << 32;
         counter[0] = 0;
@@ -501,7 +485,7 @@ static tw_status run_multinomial(const twi_run *r)
 
 static tw_status run_stateless_multinomial(const twi_run *r)
 {
-    return draw_classes(r, seeded_by(&r->input_operands[2], r->inputs[2]));
+    return draw_classes(r, twi_random_seeded(r, 2));
 }
 
 const twi_kernel twi_cpu_random_kernels[] = {

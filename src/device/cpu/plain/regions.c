@@ -98,7 +98,7 @@ static tw_status run_draw(const twi_run *r)
 /* ---- sampling ------------------------------------------------------------------------------------------------------- */
 
 typedef struct sampling {
-    twi_resource *stream;
+    twi_resource *stream; /* NULL: seeds are an input */
     float aspect[2], area[2], covered;
     int64_t attempts;
     bool whole; /* the image counts as a box where there is none */
@@ -226,7 +226,7 @@ static tw_status run_sample(const twi_run *r)
                         "'%s': no bounding boxes are given, and use_image_if_no_bounding_boxes is not set", r->node);
     if (count == 0)
         boxes[count++] = image;
-    words w = {twi_random_take(s.stream, (uint64_t)s.attempts), {0}, 4};
+    words w = {s.stream ? twi_random_take(s.stream, (uint64_t)s.attempts) : twi_random_seeded(r, 3), {0}, 4};
     for (int64_t i = 0; i < s.attempts; i++) {
         float aspect = twi_uniform_float(next_word(&w)) * (s.aspect[1] - s.aspect[0]) + s.aspect[0];
         if (draw_crop(&s, &w, width, height, aspect, &crop) && covers(&s, crop, boxes, count))
@@ -251,7 +251,7 @@ static bool read_range(const twi_prepare *p, const char *name, float limits[2])
     return attr->count == 2 && limits[0] > 0 && limits[1] > 0 && limits[0] <= limits[1];
 }
 
-static tw_status prepare_sample(twi_prepare *p)
+static tw_status prepare_seeded_sample(twi_prepare *p)
 {
     sampling s = {.covered = (float)twi_attr_float(p->attrs, "min_object_covered", 0.1),
                   .attempts = twi_attr_int(p->attrs, "max_attempts", 100),
@@ -262,11 +262,19 @@ static tw_status prepare_sample(twi_prepare *p)
                         "%s '%s': aspect_ratio_range and area_range are two positive numbers that rise, areas are at most "
                         "1, and max_attempts is positive",
                         p->op, p->node);
-    tw_status status = twi_random_find(p, &s.stream);
-    if (status != TW_OK)
-        return status;
     p->workspace = (size_t)(p->inputs[1].elements / 4 + 1) * sizeof(rectangle);
     return twi_keep(p, &s, sizeof s);
+}
+
+static tw_status prepare_sample(twi_prepare *p)
+{
+    twi_resource *stream = NULL;
+    tw_status status = twi_random_find(p, &stream);
+    if (status == TW_OK)
+        status = prepare_seeded_sample(p);
+    if (status == TW_OK)
+        ((sampling *)p->state)->stream = stream;
+    return status;
 }
 
 const twi_kernel twi_cpu_regions_kernels[] = {
@@ -274,5 +282,6 @@ const twi_kernel twi_cpu_regions_kernels[] = {
     {"DrawBoundingBoxesV2", "plain", 0, NULL, run_draw},
     {"SampleDistortedBoundingBox", "plain", 0, prepare_sample, run_sample, twi_free},
     {"SampleDistortedBoundingBoxV2", "plain", 0, prepare_sample, run_sample, twi_free},
+    {"StatelessSampleDistortedBoundingBox", "plain", 0, prepare_seeded_sample, run_sample, twi_free},
     {0},
 };
