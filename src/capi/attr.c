@@ -1,4 +1,5 @@
-/* attr.c - attributes of operations: what they are, and their values in the caller's memory. */
+/* attr.c - attributes of operations: what they are, and their values in the caller's memory.
+ * Never here:  setting attributes (build.c). */
 #include "capi.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* build.c - operations are described step by step, as the NodeDef that a file would have of them, and added by the same
- * way as files are: so both know the same ops, attributes and functions. */
+ * way as files are: so both know the same ops, attributes and functions.
+ * Never here:  reading operations again (operation.c, attr.c). */
 #include "capi.h"
 
 #include <stdio.h>

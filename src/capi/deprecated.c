@@ -1,5 +1,5 @@
-/* deprecated.c - sessions without a TF_Graph, as programs of TensorFlow's first years have them: each has a graph of its
- * own, which messages extend, and names stand for outputs.
+/* deprecated.c - sessions without a TF_Graph, as programs of TensorFlow's first years have them: each has a graph of
+ * its own, which messages extend, and names stand for outputs.
  * Never here:  running itself, which is that of the other sessions. */
 #include "capi.h"
 

@@ -138,8 +138,8 @@ const char *TFE_OpGetDevice(const TFE_Op *op, TF_Status *status)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* What an argument's inputs say of the op's attributes. What is told first stands, as in TensorFlow: bindings add inputs
- * and then set types to what they take for granted. */
+/* What an argument's inputs say of the op's attributes. What is told first stands, as in TensorFlow: bindings add
+ * inputs and then set types to what they take for granted. */
 static void infer(TFE_Op *op, const tw_op_argument *argument, TFE_TensorHandle *const *handles, int count)
 {
     if (argument->number_attr)
@@ -217,7 +217,7 @@ static int told_length(const TFE_Op *op, const tw_op_argument *argument)
     while (value && wire_next(&r, &field)) {
         if (argument->number_attr && field.number == I)
             length = (int)field.value;
-        wire_reader list = field.number == LIST && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
+        wire_reader list = wire_read(field.data, field.number == LIST && field.type == 2 ? field.size : 0);
         while (argument->types_attr && field.number == LIST && wire_next(&list, &item)) {
             wire_reader packed = wire_read(item.data, item.type == 2 ? item.size : 0);
             for (uint64_t type; item.number == TYPE && item.type == 2 && wire_next_packed(&packed, &type);)

@@ -1,5 +1,5 @@
 /* function.c - functions of a graph: kept as the messages that they are, and handed to Tower with whatever calls them.
- */
+ * Never here:  making functions of graphs (to_function.c). */
 #include "capi.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* gradients.c - gradients, and what can be computed from constants alone. */
+/* gradients.c - gradients, and what can be computed from constants alone.
+ * Never here:  rules of ops, which are Tower's. */
 #include "capi.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* graph.c - graphs: their operations, shapes, and what they are as messages. */
+/* graph.c - graphs: their operations, shapes, and what they are as messages.
+ * Never here:  what describes or imports operations (build.c, import.c). */
 #include "capi.h"
 
 #include <stdlib.h>

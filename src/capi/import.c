@@ -1,4 +1,5 @@
-/* import.c - GraphDefs become parts of a graph. */
+/* import.c - GraphDefs become parts of a graph.
+ * Never here:  reading nodes themselves, which Tower does. */
 #include "capi.h"
 
 #include <stdio.h>

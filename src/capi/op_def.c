@@ -1,4 +1,5 @@
-/* op_def.c - the rows of Tower's ops: looking them up, and telling them as OpDefs. */
+/* op_def.c - the rows of Tower's ops: looking them up, and telling them as OpDefs.
+ * Never here:  operations of a graph (operation.c). */
 #include "capi.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* operation.c - what an operation is: its op, its inputs and who takes what it gives. Attributes are in attr.c. */
+/* operation.c - what an operation is: its op, its inputs and who takes what it gives. Attributes are in attr.c.
+ * Never here:  attributes (attr.c). */
 #include "capi.h"
 
 #include <string.h>

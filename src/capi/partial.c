@@ -1,5 +1,6 @@
 /* partial.c - runs in parts: what a part has computed and a later one needs is kept and fed to it, so that each
- * operation runs once. */
+ * operation runs once.
+ * Never here:  whole runs (session.c). */
 #include "capi.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* session.c - sessions: what is fed and fetched goes to and comes from Tower's, in a lane of its own for each thread
- * that runs at the time, for a run that waits for another must not hold it up. */
+ * that runs at the time, for a run that waits for another must not hold it up.
+ * Never here:  building; what a run computes. */
 #include "capi.h"
 
 #include <errno.h>

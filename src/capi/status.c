@@ -1,4 +1,5 @@
-/* status.c - statuses and buffers: how every other file answers. */
+/* status.c - statuses and buffers: how every other file answers.
+ * Never here:  messages of any one function. */
 #include "capi.h"
 
 #include <errno.h>
@@ -47,6 +48,13 @@ void TF_SetPayload(TF_Status *s, const char *key, const char *value)
     (void)s;
     (void)key;
     (void)value;
+}
+
+void TF_ForEachPayload(const TF_Status *s, TF_PayloadVisitor visitor, void *capture)
+{
+    (void)s;
+    (void)visitor;
+    (void)capture;
 }
 
 void TF_SetStatusFromIOError(TF_Status *s, int error_code, const char *context)

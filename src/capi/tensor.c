@@ -1,5 +1,6 @@
 /* tensor.c - tensors of the API, and how they become Tower's and come from them: numbers by sharing their memory, texts
- * by copying, for they lie in another form. */
+ * by copying, for they lie in another form.
+ * Never here:  what handles of eager operations know (eager.c). */
 #include "capi.h"
 
 #include <stdlib.h>
@@ -194,6 +195,11 @@ int64_t TF_TensorElementCount(const TF_Tensor *tensor)
 bool TF_TensorIsAligned(const TF_Tensor *tensor)
 {
     return (uintptr_t)tensor->memory->data % ALIGNMENT == 0;
+}
+
+size_t TF_TensorDefaultAlignment(void)
+{
+    return ALIGNMENT;
 }
 
 void TF_SetShape(TF_Tensor *tensor, const int64_t *dims, int num_dims)

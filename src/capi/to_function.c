@@ -1,5 +1,6 @@
 /* to_function.c - a graph, or a part of one, as a function: what it takes and gives, and its nodes with their inputs as
- * functions have them, ARGUMENT or NODE:OUTPUT:NUMBER. */
+ * functions have them, ARGUMENT or NODE:OUTPUT:NUMBER.
+ * Never here:  functions in graphs (function.c). */
 #include "capi.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 /* unsupported.c - what Tower cannot do, and says so: programs that are linked with it start, and are told when they
- * ask. */
+ * ask.
+ * Never here:  anything that works. */
 #include "capi.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* while.c - loops: the caller builds two graphs, whether there is another round and what it does; they become
- * functions, and the loop a While that calls them. The condition's graph remembers where the loop is to be. */
+ * functions, and the loop a While that calls them. The condition's graph remembers where the loop is to be.
+ * Never here:  loops of files, which Tower reads. */
 #include "capi.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* wire.c - see wire.h. */
+/* wire.c - see wire.h.
+ * Never here:  what any message means. */
 #include "wire.h"
 
 #include <stdarg.h>

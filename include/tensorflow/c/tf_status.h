@@ -38,6 +38,8 @@ TF_CAPI_EXPORT extern void TF_SetStatus(TF_Status *s, TF_Code code, const char *
 /* A value under a key, for who looks at statuses from inside; nothing here does. Passed over when the status is TF_OK.
  */
 TF_CAPI_EXPORT extern void TF_SetPayload(TF_Status *s, const char *key, const char *value);
+typedef void (*TF_PayloadVisitor)(const char *key, const char *value, void *capture);
+TF_CAPI_EXPORT extern void TF_ForEachPayload(const TF_Status *s, TF_PayloadVisitor visitor, void *capture);
 /* The code that fits an errno; the message is the context and what the system says. */
 TF_CAPI_EXPORT extern void TF_SetStatusFromIOError(TF_Status *s, int error_code, const char *context);
 

@@ -32,6 +32,7 @@ TF_CAPI_EXPORT extern size_t TF_TensorByteSize(const TF_Tensor *);
 TF_CAPI_EXPORT extern void *TF_TensorData(const TF_Tensor *); /* borrowed; may be NULL if there are no elements */
 TF_CAPI_EXPORT extern int64_t TF_TensorElementCount(const TF_Tensor *tensor);
 TF_CAPI_EXPORT extern bool TF_TensorIsAligned(const TF_Tensor *);
+TF_CAPI_EXPORT extern size_t TF_TensorDefaultAlignment(void); /* of memory for TF_NewTensor() that is not copied */
 
 /* Makes `to` the values of `from`, in the same memory, as another type and shape of as many bytes. */
 TF_CAPI_EXPORT extern void TF_TensorBitcastFrom(const TF_Tensor *from, TF_DataType type, TF_Tensor *to,
