@@ -202,3 +202,17 @@ def sampled():
 BOXES = f32([[[0.1, 0.2, 0.6, 0.9], [0.3, 0, 0.5, 0.5]]])
 program("sampled_by_seeds", sampled, *[{"n": i32([90, 120, 3]), "b": BOXES, "s": i64([k, 5 - k])} for k in range(6)],
         {"n": i32([9, 7, 3]), "b": BOXES[:, :0], "s": i64([1, 2])})
+
+# ---- data sets ----
+
+
+def batched():
+    data = tf.data.Dataset.range(7)
+    made = []
+    for dropped in (False, True):
+        batches = data.batch(3, drop_remainder=dropped, num_parallel_calls=2)
+        made.append(batches.reduce(tf.constant(0, tf.int64), lambda sum, rows: sum * 100 + tf.reduce_sum(rows)))
+    return made
+
+
+program("batches_beside", batched, {})

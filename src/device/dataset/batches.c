@@ -46,6 +46,8 @@ static int remainder_argument(const twi_recipe *r)
 {
     if (strcmp(r->kind->op, "BatchDatasetV2") == 0)
         return 2;
+    if (strcmp(r->kind->op, "ParallelBatchDataset") == 0)
+        return 3;
     return strcmp(r->kind->op, "PaddedBatchDatasetV2") == 0 ? twi_recipe_behind(r, 0) : -1;
 }
 
@@ -340,6 +342,7 @@ static tw_status next_window(twi_iteration *it, twi_pull *pull, tw_tensor **elem
 const twi_recipe_kind twi_batch_kinds[] = {
     {"BatchDataset", next_batch, BATCHES, .check = check_batch},
     {"BatchDatasetV2", next_batch, BATCHES, .check = check_batch},
+    {"ParallelBatchDataset", next_batch, BATCHES, .check = check_batch}, /* copies are made one after the other */
     {"PaddedBatchDataset", PADDED},
     {"PaddedBatchDatasetV2", PADDED},
     {"UnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input, .end = end_unbatch},

@@ -538,6 +538,7 @@ const twi_kernel twi_cpu_dataset_kernels[] = {
     RECIPE("RandomDatasetV2"),
     RECIPE("BatchDataset"),
     RECIPE("BatchDatasetV2"),
+    RECIPE("ParallelBatchDataset"),
     RECIPE("PaddedBatchDataset"),
     RECIPE("PaddedBatchDatasetV2"),
     RECIPE("UnbatchDataset"),
