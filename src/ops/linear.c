@@ -479,6 +479,30 @@ static void cross_gradient(twi_gradient *g)
     g->dx[1] = twi_binary(g, "Cross", DY(0), X(0));
 }
 
+/* The last inputs' matrices [...,n,k] times, or solved for, matrices of three diagonals: one input [...,3,n], or three
+ * [...,1,n]. */
+static tw_status tridiagonal_shape(twi_inference *c)
+{
+    int last = c->num_inputs - 1;
+    int64_t diagonals = last == 1 ? 3 : 1;
+    tw_shape rhs = c->inputs[last];
+    tw_status status = twi_expect_rank_at_least(c, last, 2);
+    for (int i = 0; i < last && status == TW_OK; i++) {
+        tw_shape given = c->inputs[i], wanted = rhs;
+        if (rhs.rank >= 2) {
+            wanted.dims[rhs.rank - 2] = diagonals;
+            wanted.dims[rhs.rank - 1] = rhs.dims[rhs.rank - 2];
+        }
+        if (rhs.rank >= 2 && !tw_shape_compatible(given, wanted)) {
+            char a[128], b[128];
+            return TWI_REFUSE(c, "input %d has shape %s, expected %s", i, tw_shape_text(given, a, sizeof a),
+                              tw_shape_text(wanted, b, sizeof b));
+        }
+    }
+    c->outputs[0] = rhs;
+    return status;
+}
+
 #define FIELD "{double,float,half," TWI_COMPLEX "}"
 
 const twi_op twi_linear_ops[] = {
@@ -498,6 +522,11 @@ const twi_op twi_linear_ops[] = {
     {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" FIELD, qr_shape, qr_gradient},
     {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" FIELD, svd_shape,
      svd_gradient},
+    {"TridiagonalSolve", "diagonals:T, rhs:T", "output:T",
+     "partial_pivoting:bool=true; perturb_singular:bool=false; T:{double,float," TWI_COMPLEX "}", tridiagonal_shape,
+     NULL, TWI_HOST_ONLY},
+    {"TridiagonalMatMul", "superdiag:T, maindiag:T, subdiag:T, rhs:T", "output:T", "T:{double,float," TWI_COMPLEX "}",
+     tridiagonal_shape, NULL, TWI_HOST_ONLY},
     {"Cross", "a:T, b:T", "product:T", "T:{" TWI_REALS "}", cross_shape, cross_gradient},
     {0},
 };

@@ -216,3 +216,28 @@ def batched():
 
 
 program("batches_beside", batched, {})
+
+# ---- three diagonals ----
+
+
+def tridiagonal(dtype):
+    d, b = holder(dtype, [None, 3, None], "d"), holder(dtype, [None, None, None], "b")
+    parts = [d[:, i:i + 1] for i in range(3)]
+    return [raw.TridiagonalSolve(diagonals=d, rhs=b), raw.TridiagonalSolve(diagonals=d, rhs=b, partial_pivoting=False),
+            raw.TridiagonalMatMul(superdiag=parts[0], maindiag=parts[1], subdiag=parts[2], rhs=b)]
+
+
+def rather_large(count, n, dtype):
+    d = eighths(count, 3, n, dtype=np.float64) + 0.25
+    d[:, 1] += np.where(d[:, 1] > 0, 5, -5) * np.arange(0.2, 1.2, 1 / n)[:n]
+    d = d + (1j * eighths(count, 3, n, dtype=np.float64) / 2 if np.issubdtype(dtype, np.complexfloating) else 0)
+    return d.astype(dtype)
+
+
+SINGULAR = {"d": np.stack([np.zeros((3, 4)), np.ones((3, 4))]), "b": np.ones((2, 4, 1))}
+for dtype in (np.float32, np.float64, np.complex128):
+    runs = [{"d": rather_large(count, n, dtype), "b": eighths(count, n, k).astype(dtype)}
+            for count, n, k in ((2, 6, 3), (1, 2, 1), (3, 1, 2), (1, 9, 0), (0, 4, 2))]
+    if dtype != np.complex128:  # of complex numbers TensorFlow gives zeros, for they have no limits in C++; here it is NaN
+        runs.append({key: value.astype(dtype) for key, value in SINGULAR.items()})
+    program("tridiagonal_" + np.dtype(dtype).name, lambda: tridiagonal(tf.as_dtype(dtype)), *runs)

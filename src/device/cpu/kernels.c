@@ -33,6 +33,7 @@
     X(twi_cpu_rearrange_kernels)                                                                                       \
     X(twi_cpu_matrix_kernels)                                                                                          \
     X(twi_cpu_linear_kernels)                                                                                          \
+    X(twi_cpu_tridiagonal_kernels)                                                                                     \
     X(twi_cpu_blocks_kernels)                                                                                          \
     X(twi_cpu_pad_kernels)                                                                                             \
     X(twi_cpu_gather_kernels)                                                                                          \
