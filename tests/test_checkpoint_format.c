@@ -77,21 +77,6 @@ static void store(const char *path, const char *bytes, size_t size)
     assert_ok(twi_file_replace(path, bytes, size, &error));
 }
 
-static int no_sync(int fd)
-{
-    (void)fd;
-    return 0;
-}
-
-/* Until the test ends: thousands of damaged files need not reach the disk. */
-static void skip_syncs(void)
-{
-    static twi_file_calls quick;
-    quick = twi_posix_files;
-    quick.fsync = no_sync;
-    twi_set_files(&quick);
-}
-
 /* Calls of the C library, which these stand in place of, that fail: locks so many times, and the end of a directory. */
 static struct {
     int locks, reason;
