@@ -82,12 +82,6 @@ static inline void fail_at_next_place(int n)
     fail_at_new_place();
 }
 
-static inline int no_sync(int fd)
-{
-    (void)fd;
-    return 0;
-}
-
 /* An undisturbed job, which leaves a checkpoint in the folder. Returns how many allocations it makes. */
 static inline int run_reference(const job_kind *kind, job *j)
 {
