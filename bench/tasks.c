@@ -63,11 +63,12 @@ static double median(double *times, int rounds)
 
 int main(void)
 {
-    const char *why;
+    const char *refused;
     twi_comm *c;
     double times[ROUNDS], sums[ROUNDS];
     char *data = calloc(1, MOST), *other = calloc(1, MOST);
-    check(twi_comm_open(twi_plugin_ways(&why), &c, &error));
+    const twi_comm_way *const *ways = twi_plugin_ways(&refused);
+    check(twi_comm_open(ways, refused, &c, &error));
     if (!c || c->tasks != 2 || !data || !other) {
         fprintf(stderr, "bench_tasks: expected to be started as two tasks\n");
         return 1;

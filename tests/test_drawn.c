@@ -383,7 +383,7 @@ static void mean_staleness_is_the_number_of_other_towers_under_way(void **state)
 
 static const char *order_log_in(const char *folder)
 {
-    static char path[128];
+    static char path[300];
     snprintf(path, sizeof path, "%s/order.log", folder);
     return path;
 }

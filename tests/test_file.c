@@ -9,7 +9,7 @@
 #include "faulty_files.h"
 
 static const char *folder;
-static char path[128];
+static char path[300];
 static tw_error error;
 
 static int enter(void **state)
@@ -135,7 +135,7 @@ static void new_file_is_not_made_over_an_old_one(void **state)
 static void symbolic_links_are_replaced_and_never_followed(void **state)
 {
     (void)state;
-    char other[128], text[8] = {0};
+    char other[300], text[8] = {0};
     twi_file_writer *writer;
     snprintf(other, sizeof other, "%s/other", folder);
     assert_ok(twi_file_replace(other, "kept", 4, &error));
@@ -245,7 +245,7 @@ static void packed_file_is_expanded_or_refused(void **state)
 static void directories_are_made_all_the_way_down(void **state)
 {
     (void)state;
-    char deep[160];
+    char deep[320];
     snprintf(deep, sizeof deep, "%s/a/b//c/", folder);
     assert_ok(twi_make_directories(deep, &error));
     assert_ok(twi_make_directories(deep, &error));

@@ -382,7 +382,7 @@ static tw_dataset *tiny_dataset(const char *folder)
     tw_dataset *dataset = NULL;
     static unsigned char bytes[2 * EXAMPLE];
     for (int i = 1; i <= 5; i++) {
-        char path[256];
+        char path[300];
         snprintf(path, sizeof path, "%s/data_batch_%d.bin", folder, i);
         FILE *file = fopen(path, "wb");
         bytes[0] = (unsigned char)i;

@@ -357,7 +357,7 @@ static void try_save(int64_t old, int64_t new, int stride)
     static const twi_file_calls calls = {recorded_open,   recorded_write, recorded_fsync, recorded_close,
                                          recorded_rename, recorded_link,  recorded_unlink};
     const char *folder = scratch_folder();
-    char path[64];
+    char path[300];
     snprintf(path, sizeof path, "%s", folder);
     num_steps = num_files = num_before = 0;
     if (save(path, old, 1) != TW_OK)
