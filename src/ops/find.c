@@ -77,22 +77,38 @@ static tw_status dynamic_partition_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* What is rated, scores and numbers. */
+static tw_status check_rated(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 2);
+    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, i == 1 ? 1 : 0);
+    return status;
+}
+
 static tw_status check_boxes(twi_inference *c)
 {
     char text[128];
     tw_shape boxes = c->inputs[0];
-    tw_status status = twi_expect_rank(c, 0, 2);
-    if (status == TW_OK && boxes.rank == 2 && boxes.dims[1] >= 0 && boxes.dims[1] != 4)
+    if (boxes.rank == 2 && boxes.dims[1] >= 0 && boxes.dims[1] != 4)
         return FAIL(c, "boxes have shape %s, expected [N,4]", tw_shape_text(boxes, text, sizeof text));
-    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
-        status = twi_expect_rank(c, i, i == 1 ? 1 : 0);
-    return status;
+    return check_rated(c);
 }
 
 static tw_status suppression_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SHAPE(-1);
     return check_boxes(c);
+}
+
+static tw_status overlaps_shape(twi_inference *c)
+{
+    char text[128];
+    tw_shape overlaps = c->inputs[0];
+    c->outputs[0] = TW_SHAPE(-1);
+    if (overlaps.rank == 2 && overlaps.dims[0] >= 0 && overlaps.dims[1] >= 0 && overlaps.dims[0] != overlaps.dims[1])
+        return FAIL(c, "overlaps must be square, but have shape %s", tw_shape_text(overlaps, text, sizeof text));
+    return check_rated(c);
 }
 
 /* How many there are comes last; where what is missing is filled up, the most is the shape. */
@@ -206,6 +222,9 @@ const twi_op twi_find_ops[] = {
      "selected_indices:int32, selected_scores:T, valid_outputs:int32",
      "T:{half,float}=float; pad_to_max_output_size:bool=false", padded_suppression_shape, twi_not_differentiable,
      FOUND},
+    {"NonMaxSuppressionWithOverlaps",
+     "overlaps:float, scores:float, max_output_size:int32, overlap_threshold:float, score_threshold:float",
+     "selected_indices:int32", "", overlaps_shape, twi_not_differentiable, FOUND},
     {"CombinedNonMaxSuppression",
      "boxes:float, scores:float, max_output_size_per_class:int32, max_total_size:int32, iou_threshold:float, "
      "score_threshold:float",

@@ -122,6 +122,13 @@ static tw_status cross_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* The last input is what stands between the parts of a combination. */
+static tw_status separated_cross_shape(twi_inference *c)
+{
+    tw_status status = cross_shape(c);
+    return status == TW_OK ? twi_expect_rank(c, c->num_inputs - 1, 0) : status;
+}
+
 /* ---- gradients ----------------------------------------------------------------------------------------------- */
 
 #define X(i) tw_node_input(g->node, i)
@@ -180,5 +187,8 @@ const twi_op twi_sparse_ops[] = {
      "N:int>=0; hashed_output:bool; num_buckets:int; hash_key:int; sparse_types:types; dense_types:types; "
      "out_type:{int64,string}; internal_type:{int64,string}",
      cross_shape, twi_not_differentiable, FOUND},
+    {"SparseCrossV2", "indices:N*int64, values:sparse_types, shapes:N*int64, dense_inputs:dense_types, sep:string",
+     "output_indices:int64, output_values:string, output_shape:int64",
+     "N:int>=0; sparse_types:types; dense_types:types", separated_cross_shape, twi_not_differentiable, FOUND},
     {0},
 };

@@ -241,3 +241,35 @@ for dtype in (np.float32, np.float64, np.complex128):
     if dtype != np.complex128:  # of complex numbers TensorFlow gives zeros, for they have no limits in C++; here it is NaN
         runs.append({key: value.astype(dtype) for key, value in SINGULAR.items()})
     program("tridiagonal_" + np.dtype(dtype).name, lambda: tridiagonal(tf.as_dtype(dtype)), *runs)
+
+# ---- crosses with words between ----
+
+
+def crossed_by():
+    a, b, i = holder(tf.string, [None, None], "a"), holder(tf.int64, [None, None], "b"), holder(tf.int64, [None, 2], "i")
+    return list(raw.SparseCrossV2(indices=[i], values=[holder(tf.string, [None], "v")], shapes=[holder(tf.int64, [2], "n")],
+                                  dense_inputs=[a, b], sep=holder(tf.string, [], "s")))
+
+
+SPARSE = {"i": i64([[0, 0], [1, 0], [1, 2]]), "v": words("x", "", "z"), "n": i64([2, 3])}
+program("crossed_by", crossed_by, {**SPARSE, "a": words("p", "q", "r", "s").reshape(2, 2), "b": TWO, "s": b" and "},
+        {**SPARSE, "a": words("p", "q").reshape(2, 1), "b": ONE, "s": b""},
+        ({**SPARSE, "a": words("p", "q", "r").reshape(3, 1), "b": TWO, "s": b"_"}, "batch size"))
+
+# ---- boxes of which is known how they overlap ----
+
+
+def suppressed():
+    return [raw.NonMaxSuppressionWithOverlaps(
+        overlaps=holder(tf.float32, [None, None], "x"), scores=holder(tf.float32, [None], "s"),
+        max_output_size=holder(tf.int32, [], "n"), overlap_threshold=holder(tf.float32, [], "t"),
+        score_threshold=holder(tf.float32, [], "l"))]
+
+
+OVERLAPS = np.abs(eighths(6, 6)) / 2
+RATED = {"x": OVERLAPS, "s": f32([0.3, 0.9, 0.5, 0.9, -1, 0.7])}
+program("suppressed_by_overlaps", suppressed, *[{**RATED, "n": i32(n), "t": f32(t), "l": f32(l)} for n, t, l in (
+    (6, 0.5, -2), (6, 0.25, 0.4), (2, 0.75, 0), (6, 2, -5), (6, -1, -5), (0, 0.5, 0))],
+        {"x": OVERLAPS[:0, :0], "s": f32([]), "n": i32(3), "t": f32(0.5), "l": f32(0)},
+        ({**RATED, "x": OVERLAPS[:, :5], "n": i32(3), "t": f32(0.5), "l": f32(0)}, "overlaps must be square"),
+        ({**RATED, "s": f32([1]), "n": i32(3), "t": f32(0.5), "l": f32(0)}, "scores"))

@@ -31,13 +31,14 @@ static float number_at(const twi_run *r, int input, float otherwise)
 /* Attributes, kept for run(). */
 typedef struct settings {
     float overlap;
-    bool pads;
+    bool pads, has_overlaps;
 } settings;
 
 static tw_status prepare(twi_prepare *p)
 {
     settings s = {(float)twi_attr_float(p->attrs, "iou_threshold", 0.5),
-                  twi_attr_bool(p->attrs, "pad_to_max_output_size", false)};
+                  twi_attr_bool(p->attrs, "pad_to_max_output_size", false),
+                  strcmp(p->op, "NonMaxSuppressionWithOverlaps") == 0};
     size_t boxes = (size_t)p->inputs[0].shape.dims[0];
     p->workspace = (boxes + 1) * (sizeof(candidate) + sizeof(int) + sizeof(float)) + 64;
     return twi_keep(p, &s, sizeof s);
@@ -58,7 +59,7 @@ static tw_status read_rule(const twi_run *r, rule *rule)
     if (rule->most < 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': max_output_size is %lld, expected 0 or more", r->node,
                         (long long)rule->most);
-    if (!(rule->overlap >= 0 && rule->overlap <= 1))
+    if (!s->has_overlaps && !(rule->overlap >= 0 && rule->overlap <= 1))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': iou_threshold must be in [0, 1]", r->node);
     if (sigma < 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': soft_nms_sigma is %g, expected 0 or more", r->node,
@@ -71,7 +72,7 @@ static tw_status read_rule(const twi_run *r, rule *rule)
 /* Boxes and their scores, so many numbers apart: of those of a class others lie between. */
 typedef struct rated {
     const void *boxes, *scores;
-    int64_t box_step, score_step;
+    int64_t box_step, score_step; /* box_step 0: no boxes, but how much each overlaps each, [count,count] */
     int count;
     bool are_halves;
 } rated;
@@ -104,6 +105,11 @@ static float overlap(box a, box b)
     float width = fmaxf(fminf(a.x1, b.x1) - fmaxf(a.x0, b.x0), 0);
     float both = height * width;
     return both / (area_a + area_b - both);
+}
+
+static float overlap_of(const rated *of, int a, int b)
+{
+    return of->box_step ? overlap(box_at(of, a), box_at(of, b)) : number(of, of->boxes, (int64_t)a * of->count + b);
 }
 
 /* ---- a heap of candidates, the best first ------------------------------------------------------------------------ */
@@ -141,9 +147,8 @@ static candidate take_best(candidate *heap, int *count)
 /* Compares with what was selected since the last time, newest first. False: it overlaps one too much, and goes. */
 static bool weigh(const rated *of, const rule *rule, candidate *c, const int *selected, int count)
 {
-    box mine = box_at(of, c->box);
     for (int i = count - 1; i >= c->looked_at; i--) {
-        float common = overlap(mine, box_at(of, selected[i]));
+        float common = overlap_of(of, c->box, selected[i]);
         if (rule->scale == 0 && common > rule->overlap)
             return false;
         if (rule->scale != 0) /* however much they overlap: TensorFlow 1.15 took 0 above */
@@ -209,7 +214,9 @@ static tw_status run(const twi_run *r)
     candidate *heap = r->workspace;
     int *selected = (int *)(heap + boxes + 1);
     float *scores = (float *)(selected + boxes + 1);
-    rated of = {r->inputs[0], r->inputs[1], 4, 1, (int)boxes, r->input_operands[0].dtype == TW_FLOAT16};
+    bool has_overlaps = ((const settings *)r->state)->has_overlaps;
+    rated of = {r->inputs[0], r->inputs[1], has_overlaps ? 0 : 4, 1, (int)boxes,
+                r->input_operands[0].dtype == TW_FLOAT16};
     int count = select_boxes(&of, &rule, heap, selected, scores);
     int64_t size = rule.pads ? rule.most : count;
     status = twi_make_output(r, 0, TW_SHAPE(size), (void **)&indices);
@@ -323,5 +330,6 @@ const twi_kernel twi_cpu_boxes_kernels[] = {
     {"NonMaxSuppressionV3", "plain", 0, prepare, run, twi_free},
     {"NonMaxSuppressionV4", "plain", 0, prepare, run, twi_free},
     {"NonMaxSuppressionV5", "plain", 0, prepare, run, twi_free},
+    {"NonMaxSuppressionWithOverlaps", "plain", 0, prepare, run, twi_free},
     {0},
 };

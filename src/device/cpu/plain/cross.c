@@ -1,4 +1,4 @@
-/* cross.c - SparseCross: of several features of an example every combination, joined as text or hashed to a number. */
+/* cross.c - SparseCross and SparseCrossV2: of several features of an example every combination, joined as text or hashed to a number. */
 #include "base/fingerprint.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -23,6 +23,7 @@ typedef struct cross {
     int64_t buckets;
     uint64_t key;
     bool hashes;
+    tw_string separator;
 } cross;
 
 static int64_t first_of(const column *c, int64_t example)
@@ -80,7 +81,7 @@ static bool join_texts(const cross *c, int64_t example, const int64_t *chosen, t
         int64_t at = first_of(column, example) + chosen[i];
         const tw_string *word = (const tw_string *)column->values + at;
         if (i)
-            twi_text_append(&text, "_X_", 3);
+            twi_text_append(&text, c->separator.data, c->separator.size);
         if (column->dtype == TW_STRING)
             twi_text_append(&text, word->data, word->size);
         else
@@ -103,7 +104,8 @@ static void step(const cross *c, int64_t example, int64_t *chosen)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-/* Inputs are indices, values and shapes of the sparse columns, then the dense ones. */
+/* Inputs are indices, values and shapes of the sparse columns, then the dense ones; SparseCrossV2's last is the
+ * separator. */
 static tw_status read_sparse(const cross *c, int i, int64_t *first)
 {
     const twi_run *r = c->r;
@@ -183,15 +185,16 @@ static tw_status write(const cross *c, int64_t total, int64_t widest)
 typedef struct settings {
     int64_t buckets, sparse;
     uint64_t key;
-    bool hashes;
+    bool hashes, is_separated;
 } settings;
 
 static tw_status run(const twi_run *r)
 {
     const settings *s = r->state;
-    int count = r->num_inputs - 2 * (int)s->sparse;
+    int last = r->num_inputs - 1, count = last + !s->is_separated - 2 * (int)s->sparse;
     column columns[64];
-    cross c = {r, columns, count, 0, s->sparse, s->buckets, s->key, s->hashes};
+    tw_string separator = s->is_separated ? *(const tw_string *)r->inputs[last] : (tw_string){"_X_", 3};
+    cross c = {r, columns, count, 0, s->sparse, s->buckets, s->key, s->hashes, separator};
     int64_t total = 0, widest = 0, batch = 0;
     const int64_t *shape = s->sparse ? r->inputs[2 * s->sparse] : NULL;
     if (shape && r->input_operands[2 * s->sparse].elements == 2)
@@ -219,13 +222,15 @@ static tw_status prepare(twi_prepare *p)
     settings s = {.buckets = twi_attr_int(p->attrs, "num_buckets", 0),
                   .sparse = twi_attr_int(p->attrs, "N", 0),
                   .key = (uint64_t)twi_attr_int(p->attrs, "hash_key", 0),
-                  .hashes = twi_attr_bool(p->attrs, "hashed_output", false)};
-    if (p->num_inputs - 2 * s.sparse > 64)
+                  .hashes = twi_attr_bool(p->attrs, "hashed_output", false),
+                  .is_separated = strcmp(p->op, "SparseCrossV2") == 0};
+    if (p->num_inputs - s.is_separated - 2 * s.sparse > 64)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the most columns are 64", p->op, p->node);
     return twi_keep(p, &s, sizeof s);
 }
 
 const twi_kernel twi_cpu_cross_kernels[] = {
     {"SparseCross", "plain", 0, prepare, run, twi_free},
+    {"SparseCrossV2", "plain", 0, prepare, run, twi_free},
     {0},
 };
