@@ -273,3 +273,40 @@ program("suppressed_by_overlaps", suppressed, *[{**RATED, "n": i32(n), "t": f32(
         {"x": OVERLAPS[:0, :0], "s": f32([]), "n": i32(3), "t": f32(0.5), "l": f32(0)},
         ({**RATED, "x": OVERLAPS[:, :5], "n": i32(3), "t": f32(0.5), "l": f32(0)}, "overlaps must be square"),
         ({**RATED, "s": f32([1]), "n": i32(3), "t": f32(0.5), "l": f32(0)}, "scores"))
+
+# ---- data sets of other batches, and of what is new ----
+
+
+def rebatched():
+    made = []
+    for sizes, dropped in ((3, False), (4, True), ([2, 1, 5], False), ([5, 3], True), (20, False), (20, True)):
+        for data in (tf.data.Dataset.range(10).batch(4), tf.data.Dataset.range(10).batch(1), tf.data.Dataset.range(0).batch(2)):
+            batches = data.rebatch(sizes, drop_remainder=dropped)
+            made.append(batches.reduce(tf.constant(0, tf.int64), lambda sum, rows: sum * 100 + tf.reduce_sum(rows)))
+    pairs = tf.data.Dataset.from_tensor_slices((tf.reshape(tf.range(12), [6, 2]), tf.as_string(tf.range(6)))).batch(4)
+    made += list(tf.data.experimental.get_single_element(pairs.rebatch(5).take(1)))
+    return made
+
+
+program("rebatched", rebatched, {})
+
+
+def unique():
+    n, x, t = holder(tf.int64, [None], "n"), holder(tf.int32, [None, 2], "x"), holder(tf.string, [None], "t")
+    slices = tf.data.Dataset.from_tensor_slices
+    return [tf.data.experimental.get_single_element(of.unique().batch(100)) for of in (slices(n), slices(x), slices(t))]
+
+
+program("unique_elements", unique,
+        {"n": i64([3, 1, 3, 2, 1, 5]), "x": i32([[1, 2], [2, 1], [1, 2], [0, 0]]), "t": words("a", "b", "", "a", "")},
+        {"n": np.arange(150, dtype=np.int64) * 7 % 61, "x": i32([[7, 7]] * 40), "t": words(*"abcdefghijklmnopqrstuvwxyz" * 2)})
+
+# ---- arrays without elements ----
+
+
+def gathered_none():
+    array = tf.TensorArray(tf.float32, holder(tf.int32, [], "n"), element_shape=[2], infer_shape=False)
+    return [array.stack(), array.gather(holder(tf.int32, [None], "i"))]
+
+
+program("gathered_none", gathered_none, {"n": i32(0), "i": i32([])}, {"n": i32(3), "i": i32([])})

@@ -261,6 +261,50 @@ static tw_status next_unbatched(twi_iteration *it, twi_pull *pull, tw_tensor **e
     return status;
 }
 
+/* ---- other batches ----------------------------------------------------------------------------------------------- */
+
+typedef struct rebatching {
+    unbatching rows; /* of the input's batches, one by one */
+    int64_t turn;    /* whose of the sizes it is */
+} rebatching;
+
+static tw_status check_rebatch(twi_recipe *r, tw_error *error)
+{
+    const tw_tensor *sizes = r->arguments[1];
+    if (sizes->elements < 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "batch_sizes must not be empty.");
+    for (int64_t i = 0; i < sizes->elements; i++)
+        if (twi_tensor_int(sizes, i) < 1)
+            return twi_fail(error, twi_tensor_int(sizes, i) ? TW_INVALID_ARGUMENT : TW_UNIMPLEMENTED,
+                            "batch_sizes has %lld, expected more than 0", (long long)twi_tensor_int(sizes, i));
+    return TW_OK;
+}
+
+/* The sizes take turns. */
+static tw_status next_rebatched(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    rebatching *s = it->state;
+    const tw_tensor *sizes = it->recipe->arguments[1];
+    int64_t size = twi_tensor_int(sizes, s->turn++ % sizes->elements);
+    bool whole = twi_recipe_int(it->recipe, 2);
+    twi_rows rows = {.width = it->recipe->num_components};
+    tw_status status = TW_OK;
+    while (rows.count < size && status == TW_OK && !pull->end) {
+        tw_tensor *row[TWI_ELEMENT] = {NULL};
+        status = next_unbatched(it, pull, row);
+        if (status == TW_OK && !pull->end && !twi_rows_push(&rows, row))
+            status = twi_fail_memory(pull->error, it->recipe->node);
+        else if (status == TW_OK && !pull->end)
+            continue;
+        twi_element_drop(row, rows.width);
+    }
+    pull->end = status == TW_OK && (rows.count == 0 || (whole && rows.count < size));
+    if (status == TW_OK && !pull->end)
+        status = twi_batch_rows(&rows, rows.count, element, pull->error);
+    twi_rows_free(&rows);
+    return status;
+}
+
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 static tw_status next_row(twi_iteration *it, twi_pull *pull, tw_tensor **element)
@@ -348,6 +392,8 @@ const twi_recipe_kind twi_batch_kinds[] = {
     {"UnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input, .end = end_unbatch},
     {"ExperimentalUnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input,
      .end = end_unbatch},
+    {"RebatchDatasetV2", next_rebatched, .state = sizeof(rebatching), .begin = twi_begin_input, .end = end_unbatch,
+     .check = check_rebatch},
     {"WindowDataset", next_window, BATCHES, .check = check_window},
     {0},
 };

@@ -1,5 +1,7 @@
 /* order.c - data sets that give another's elements as they are: again, fewer, several in a row or side by side, from
  * memory, ahead of time. Never here: in another order (shuffle.c). */
+#include "base/fingerprint.h"
+#include "base/hash.h"
 #include "device/dataset/ahead.h"
 #include "device/dataset/kinds.h"
 #include "format/bundle.h"
@@ -131,6 +133,105 @@ static tw_status next_asserted(twi_iteration *it, twi_pull *pull, tw_tensor **el
                         "Input dataset was expected to contain %lld elements but contained at least %lld.",
                         (long long)expected, (long long)s->count);
     return TW_OK;
+}
+
+/* ---- each once --------------------------------------------------------------------------------------------------- */
+
+/* What was given, in places by their hashes: a table that is at most half full. */
+typedef struct uniques {
+    twi_iteration *input;
+    tw_tensor **seen; /* [room], a power of two; NULL: free */
+    int64_t room, count;
+} uniques;
+
+static tw_status check_unique(twi_recipe *r, tw_error *error)
+{
+    tw_dtype type = r->num_components == 1 ? r->types[0] : TW_INVALID_DTYPE;
+    if (type != TW_INT32 && type != TW_INT64 && type != TW_STRING)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` "
+                        "component.");
+    return TW_OK;
+}
+
+static uint64_t hash_element(const tw_tensor *x)
+{
+    uint64_t hash = (uint64_t)x->elements;
+    const tw_string *texts = x->data;
+    if (x->dtype != TW_STRING)
+        return twi_fingerprint(x->data, (size_t)x->elements * tw_dtype_size(x->dtype));
+    for (int64_t i = 0; i < x->elements; i++)
+        hash = twi_hash_mix(hash, twi_fingerprint(texts[i].data, texts[i].size));
+    return hash;
+}
+
+static bool is_same(const tw_tensor *a, const tw_tensor *b)
+{
+    const tw_string *x = a->data, *y = b->data;
+    if (!tw_shape_equal(a->shape, b->shape))
+        return false;
+    if (a->dtype != TW_STRING)
+        return !a->elements || memcmp(a->data, b->data, (size_t)a->elements * tw_dtype_size(a->dtype)) == 0;
+    for (int64_t i = 0; i < a->elements; i++)
+        if (x[i].size != y[i].size || (x[i].size && memcmp(x[i].data, y[i].data, x[i].size) != 0))
+            return false;
+    return true;
+}
+
+/* Where it is, or would be. */
+static tw_tensor **find_seen(const uniques *s, const tw_tensor *x)
+{
+    uint64_t mask = (uint64_t)s->room - 1, at = hash_element(x) & mask;
+    while (s->seen[at] && !is_same(s->seen[at], x))
+        at = (at + 1) & mask;
+    return &s->seen[at];
+}
+
+static bool make_room(uniques *s)
+{
+    uniques larger = {.room = s->room ? 2 * s->room : 16};
+    if (2 * s->count < s->room)
+        return true;
+    larger.seen = twi_alloc_array((size_t)larger.room, sizeof *larger.seen);
+    for (int64_t i = 0; i < s->room && larger.seen; i++)
+        if (s->seen[i])
+            *find_seen(&larger, s->seen[i]) = s->seen[i];
+    if (!larger.seen)
+        return false;
+    twi_free(s->seen);
+    s->seen = larger.seen;
+    s->room = larger.room;
+    return true;
+}
+
+static tw_status next_unique(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    uniques *s = it->state;
+    for (;;) {
+        tw_status status = twi_iteration_next(s->input, pull, element);
+        if (status != TW_OK || pull->end)
+            return status;
+        if (!make_room(s)) {
+            twi_element_drop(element, 1);
+            return twi_fail_memory(pull->error, it->recipe->node);
+        }
+        tw_tensor **place = find_seen(s, element[0]);
+        if (!*place) {
+            *place = tw_tensor_retain(element[0]);
+            s->count++;
+            return TW_OK;
+        }
+        twi_element_drop(element, 1);
+    }
+}
+
+static void end_unique(twi_iteration *it)
+{
+    uniques *s = it->state;
+    for (int64_t i = 0; i < s->room; i++)
+        tw_tensor_release(s->seen[i]);
+    twi_free(s->seen);
+    twi_end_input(it);
 }
 
 /* ---- several ----------------------------------------------------------------------------------------------------- */
@@ -442,6 +543,7 @@ static tw_status next_prefetch(twi_iteration *it, twi_pull *pull, tw_tensor **el
 #define CACHE                                                                                                          \
     next_cache, .state = sizeof(caching), .begin = begin_cache, .end = end_cache, .check = check_cache,                \
                 .forget = forget_cache
+#define UNIQUE next_unique, .state = sizeof(uniques), .begin = twi_begin_input, .end = end_unique, .check = check_unique
 
 const twi_recipe_kind twi_order_kinds[] = {
     {"OptionsDataset", SAME},
@@ -471,6 +573,8 @@ const twi_recipe_kind twi_order_kinds[] = {
     {"SkipDataset", next_skip, INPUT(counted)},
     {"ShardDataset", next_shard, INPUT(counted), .check = check_shard},
     {"AssertCardinalityDataset", next_asserted, INPUT(counted)},
+    {"UniqueDataset", UNIQUE},
+    {"ExperimentalUniqueDataset", UNIQUE},
     {"ConcatenateDataset", next_concatenated, INPUT(counted)},
     {"ZipDataset", next_zip, SEVERAL, .check = check_zip},
     {"DirectedInterleaveDataset", next_directed, SEVERAL, .flag = "stop_on_empty_dataset"},

@@ -1,4 +1,5 @@
-/* cross.c - SparseCross and SparseCrossV2: of several features of an example every combination, joined as text or hashed to a number. */
+/* cross.c - SparseCross and SparseCrossV2: of several features of an example every combination, joined as text or
+ * hashed to a number. */
 #include "base/fingerprint.h"
 #include "base/memory.h"
 #include "base/text.h"

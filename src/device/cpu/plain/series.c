@@ -278,8 +278,17 @@ static tw_status gathered_shape(const twi_run *r, twi_series *s, tw_shape *shape
             *shape = one;
     }
     if (!tw_shape_is_known(*shape))
+        *shape = *(const tw_shape *)r->state;
+    if (!tw_shape_is_known(*shape))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "TensorArray has no element whose shape is known");
     return TW_OK;
+}
+
+/* state: the shape that elements are said to have. */
+static tw_status prepare_gather(twi_prepare *p)
+{
+    tw_shape said = twi_attr_shape(p->attrs, "element_shape");
+    return twi_keep(p, &said, sizeof said);
 }
 
 static tw_status run_gather(const twi_run *r)
@@ -396,7 +405,7 @@ const twi_kernel twi_cpu_series_kernels[] = {
     {"TensorArrayWriteV3", "plain", TWI_STORED_TYPES, NULL, run_write},
     {"TensorArrayReadV3", "plain", TWI_STORED_TYPES, NULL, run_read},
     {"TensorArrayScatterV3", "plain", TWI_STORED_TYPES, NULL, run_scatter},
-    {"TensorArrayGatherV3", "plain", TWI_STORED_TYPES, NULL, run_gather},
+    {"TensorArrayGatherV3", "plain", TWI_STORED_TYPES, prepare_gather, run_gather, twi_free},
     {"TensorArraySplitV3", "plain", TWI_STORED_TYPES, NULL, run_split},
     {"TensorArrayConcatV3", "plain", TWI_STORED_TYPES, NULL, run_concat},
     {"TensorArraySizeV3", "plain", 0, NULL, run_size},
