@@ -272,8 +272,8 @@ static bool is_elsewhere(const twi_planning *p, const twi_device *device)
  * yet they may. */
 static bool spans_tasks(const twi_planning *p, const twi_plan *round)
 {
-    bool spans = false;
-    if (!round)
+    bool spans = !round || round->spans;
+    if (spans)
         return true;
     for (int d = 0; d < round->num_lists && !spans; d++)
         spans = round->lists[d].count > 0 && is_elsewhere(p, round->lists[d].device);
@@ -287,16 +287,12 @@ static bool spans_tasks(const twi_planning *p, const twi_plan *round)
 static void note_span(const twi_planning *p, twi_loop *loop)
 {
     enum { NUMBERS = 4096 };
-    if (p->request->alone)
-        loop->lane = TWI_ALONE;
     loop->spans = loop->device < 0 && !p->request->alone && p->request->devices->tasks > 1 &&
                   spans_tasks(p, loop->plan);
-    if (!loop->spans)
-        return;
-    loop->lane = TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS;
+    loop->lane = loop->spans ? TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS : TWI_ALONE;
     if (loop->plan)
         loop->plan->lane = loop->lane;
-    p->plan->spans = true;
+    p->plan->spans = p->plan->spans || loop->spans;
 }
 
 /* Each round is planned when it comes (run/rounds.h): what it is cut of. */
@@ -332,7 +328,11 @@ static tw_status make_chained(looping *l, twi_loop *loop)
     tw_status status = TW_OK;
     for (int id = 0; id < count_nodes(l) && status == TW_OK; id++) {
         const tw_node *node = l->c->p->request->graph->nodes.items[id];
-        if (twi_op_is(node->op, TWI_PUTS) && is_in_loop(l, node))
+        if (!is_in_loop(l, node))
+            continue;
+        chained->ends = chained->ends || twi_may_end(node->op, &node->attrs, node->num_inputs);
+        chained->nests = chained->nests || l->c->frames->of[id] != l->number;
+        if (twi_op_is(node->op, TWI_PUTS))
             status = twi_series_vary(l->c, node);
     }
     return status;
@@ -393,7 +393,8 @@ static tw_status plan_round(looping *l, twi_loop **result)
         return make_chained(l, loop);
     for (int d = 0; d < devices; d++)
         used += loop->plan->lists[d].count > 0;
-    loop->device = used <= 1 && (!used || loop->plan->lists[request.home].count) ? request.home : -1;
+    bool one = used <= 1 && (!used || loop->plan->lists[request.home].count);
+    loop->device = one && !loop->plan->spans ? request.home : -1;
     loop->owns_arenas = loop->device < 0;
     note_span(c->p, loop);
     return TW_OK;

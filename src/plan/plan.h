@@ -136,6 +136,7 @@ typedef struct twi_chained {
     int num_fed, num_fetches;
     int frame;                /* whose round it is */
     int lane;                 /* the loop's */
+    bool ends, nests;         /* nodes of it take from a queue or a data set; are in loops of its own */
     twi_series_table *series; /* the run's stacks and arrays */
     const struct twi_planner *planner;
     struct twi_rounds *rounds; /* what they run in (run/rounds.h); NULL: none has yet */

@@ -96,30 +96,56 @@ static tw_status check_alone(const twi_planning *p)
     return TW_OK;
 }
 
-/* Whether a node takes something of a queue, a reader or a data set. */
-static bool may_end(const twi_node *node)
+bool twi_may_end(const twi_op *op, const twi_attrs *attrs, int num_inputs)
 {
     bool ends = false;
-    for (int i = 0; i < node->num_inputs && node->op->outputs[0] && !ends; i++)
-        ends = twi_op_role(node->op, &node->attrs, i) == 'q';
+    for (int i = 0; i < num_inputs && op->outputs[0] && !ends; i++)
+        ends = twi_op_role(op, attrs, i) == 'q';
     return ends;
 }
 
-/* Who goes round a loop together has channels of its own, where nobody would hear that there is no more. */
+/* In a plan and its loops. Where rounds are planned when they come it may be anybody. */
+static void mark_who_may_end(const twi_plan *plan, bool *ends, int tasks)
+{
+    for (int id = 0; id < plan->region->nodes.count; id++) {
+        const twi_node *node = plan->region->nodes.items[id];
+        if (twi_may_end(node->op, &node->attrs, node->num_inputs))
+            ends[plan->lists[node->device].device->task] = true;
+    }
+    for (int i = 0; i < plan->loops.count; i++) {
+        const twi_loop *loop = plan->loops.items[i];
+        if (loop->plan)
+            mark_who_may_end(loop->plan, ends, tasks);
+        for (int task = 0; task < tasks && loop->chained && loop->chained->ends; task++)
+            ends[task] = true;
+    }
+}
+
+/* Loops that some task may not have planned yet have channels that it does not know. */
+static bool knows_its_loops(const twi_plan *plan)
+{
+    bool known = true;
+    for (int i = 0; i < plan->loops.count && known; i++) {
+        const twi_loop *loop = plan->loops.items[i];
+        known = loop->plan ? knows_its_loops(loop->plan) : !loop->chained || !loop->chained->nests;
+    }
+    return known;
+}
+
 static tw_status find_who_may_end(const twi_planning *p)
 {
-    const twi_region *region = p->rewriting.region;
     twi_plan *plan = p->plan;
-    for (int id = 0; id < region->nodes.count && !plan->apart && !plan->spans; id++) {
-        const twi_node *node = region->nodes.items[id];
-        if (!may_end(node))
-            continue;
-        if (!plan->ends)
-            plan->ends = twi_arena_alloc(&plan->arena, (size_t)p->request->devices->comm->tasks * sizeof *plan->ends);
-        if (!plan->ends)
-            return twi_fail_memory(p->error, "planning for several tasks");
-        plan->ends[plan->lists[node->device].device->task] = true;
-    }
+    int tasks = p->request->devices->comm->tasks;
+    bool any = false;
+    if (plan->apart || !knows_its_loops(plan))
+        return TW_OK;
+    bool *ends = twi_arena_alloc(&plan->arena, (size_t)tasks * sizeof *ends);
+    if (!ends)
+        return twi_fail_memory(p->error, "planning for several tasks");
+    mark_who_may_end(plan, ends, tasks);
+    for (int task = 0; task < tasks; task++)
+        any = any || ends[task];
+    plan->ends = any ? ends : NULL;
     return TW_OK;
 }
 

@@ -314,7 +314,7 @@ static tw_status run_together(twi_lane *lane, twi_plan *plan, int64_t steps, uns
     error = error ? error : &own;
     for (*done = 0; *done < steps && status == TW_OK; *done += status == TW_OK) {
         status = twi_part_run(lane, plan, 1, look, feeds, to, results, &more, error);
-        status = twi_end_together(lane->devices->items[0], plan, status, error);
+        status = twi_end_together(plan, status, error);
     }
     return status;
 }

@@ -180,7 +180,7 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         d->device->set->comm->ops->abort(d->device->set->comm, status, error->message);
     note_failure(d->all, d->index);
     if (others && lane)
-        twi_end_lane(d->device, plan->lane, status, error->message);
+        twi_end_run(plan, status, error->message);
 }
 
 /* The part of a replayed segment that begins at the step; NULL: none does. */

@@ -31,7 +31,7 @@ static int channel_of(const twi_device *any, int lane, int device)
 
 bool twi_ends_lane(const twi_plan *plan, tw_status status)
 {
-    bool given = plan->lane >= TWI_FIRST_GIVEN && plan->lane < TWI_MOST_LANES;
+    bool given = plan->lane >= TWI_FIRST_GIVEN; /* or a loop's: whether all ends is then said by the step that it is */
     return (status == TW_OUT_OF_RANGE && (given || plan->ends)) || (status == TW_CANCELLED && given);
 }
 
@@ -40,6 +40,38 @@ void twi_end_lane(const twi_device *any, int lane, tw_status status, const char 
     twi_comm *c = comm_of(any);
     if (c)
         c->ops->end(c, channel_of(any, lane, FETCHES), 1 + any->set->count, status, why);
+}
+
+void twi_end_run(const twi_plan *plan, tw_status status, const char *why)
+{
+    const twi_device *any = plan->lists[0].device;
+    twi_end_lane(any, plan->lane, status, why);
+    for (int i = 0; i < plan->loops.count; i++) {
+        const twi_loop *loop = plan->loops.items[i];
+        if (loop->spans && loop->plan)
+            twi_end_run(loop->plan, status, why);
+        else if (loop->spans)
+            twi_end_lane(any, loop->lane, status, why);
+    }
+}
+
+static tw_status renew_lane(const twi_device *any, int lane, tw_error *error)
+{
+    twi_comm *c = comm_of(any);
+    return c->ops->renew(c, channel_of(any, lane, FETCHES), 1 + any->set->count, "the end of a run", error);
+}
+
+/* The lanes that twi_end_run() ends. */
+static tw_status renew_run(const twi_plan *plan, tw_error *error)
+{
+    const twi_device *any = plan->lists[0].device;
+    tw_status status = renew_lane(any, plan->lane, error);
+    for (int i = 0; i < plan->loops.count && status == TW_OK; i++) {
+        const twi_loop *loop = plan->loops.items[i];
+        if (loop->spans)
+            status = loop->plan ? renew_run(loop->plan, error) : renew_lane(any, loop->lane, error);
+    }
+    return status;
 }
 
 /* A word from each task that may have no more. */
@@ -55,17 +87,17 @@ static tw_status hear_who_may_end(twi_comm *c, const bool *ends, int channel, tw
     return status;
 }
 
-tw_status twi_end_together(const twi_device *any, const twi_plan *plan, tw_status status, tw_error *error)
+tw_status twi_end_together(const twi_plan *plan, tw_status status, tw_error *error)
 {
+    const twi_device *any = plan->lists[0].device;
     twi_comm *c = comm_of(any);
-    int channel = channel_of(any, plan->lane, FETCHES), count = 1 + any->set->count;
     tw_error own = {0};
     if (status == TW_OK)
-        status = hear_who_may_end(c, plan->ends, channel, error);
+        status = hear_who_may_end(c, plan->ends, channel_of(any, plan->lane, FETCHES), error);
     if (status != TW_OUT_OF_RANGE)
         return status;
-    c->ops->end(c, channel, count, status, error->message); /* where it was heard of here, it may be news elsewhere */
-    tw_status renewed = c->ops->renew(c, channel, count, "the end of a run", &own);
+    twi_end_run(plan, status, error->message); /* where it was heard of here, it may be news elsewhere */
+    tw_status renewed = renew_run(plan, &own);
     if (renewed == TW_OK)
         return status;
     *error = own;

@@ -26,9 +26,11 @@ tw_status twi_share_value(int lane, twi_device *device, const void *memory, void
 bool twi_ends_lane(const twi_plan *plan, tw_status status);
 /* All tasks' runs of the lane end with that status, this and those to come, if they have to do with other tasks. */
 void twi_end_lane(const twi_device *any, int lane, tw_status status, const char *why);
+/* The same of the plan's lane, and of those of its loops: who waits there waits for the run, too. */
+void twi_end_run(const twi_plan *plan, tw_status status, const char *why);
 /* Every task calls it with what its run of a plan that `ends` has ended with: it is TW_OK on all or on none, and where
  * there was no more the lane's next run begins anew. */
-tw_status twi_end_together(const twi_device *any, const twi_plan *plan, tw_status status, tw_error *error);
+tw_status twi_end_together(const twi_plan *plan, tw_status status, tw_error *error);
 /* Whether runs of the lane have to do with other tasks. */
 bool twi_is_among_tasks(const twi_device *device, int lane);
 /* The shape of what a kernel of the device has made becomes known to all tasks. */

@@ -147,14 +147,19 @@ void tw_session_cancel(tw_session *s)
 void tw_session_cancel_lane(tw_session *s, int number)
 {
     TWI_NEED_OR(s, );
+    static const char why[] = "the lane was cancelled";
+    bool given = number >= TWI_FIRST_GIVEN && number < TWI_MOST_LANES;
     pthread_mutex_lock(&s->lock);
-    if (number >= 0 && number < TWI_MOST_LANES && s->lanes[number]) {
-        twi_dispatchers_cancel(s->lanes[number]->dispatchers);
+    twi_lane *lane = number >= 0 && number < TWI_MOST_LANES ? s->lanes[number] : NULL;
+    if (lane) {
+        twi_dispatchers_cancel(lane->dispatchers);
         wake_waiting(s);
     }
+    for (int i = 0; given && lane && i < lane->links.count; i++)
+        twi_end_run(lane->links.items[i]->plan, TW_CANCELLED, why);
     pthread_mutex_unlock(&s->lock);
-    if (number >= TWI_FIRST_GIVEN && number < TWI_MOST_LANES)
-        twi_end_lane(s->devices->items[0], number, TW_CANCELLED, "the lane was cancelled");
+    if (given)
+        twi_end_lane(s->devices->items[0], number, TW_CANCELLED, why);
 }
 
 void tw_session_reopen_lane(tw_session *s, int number)

@@ -48,6 +48,39 @@ def export(name):
         file.write(meta.SerializeToString(deterministic=True))
 
 
+def data_in_loops():
+    """One task has 14 numbers, of which loops over two tasks take five in a step and add them up: in a loop in a loop, and
+    as a vector that grows."""
+    ours, theirs = "/job:worker/task:0", "/job:worker/task:1"
+    with tf.device(theirs):
+        iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(14))
+        tf.group(iterator.initializer, name="begin")
+        first = iterator.get_next()
+
+    def take(i, sum):
+        with tf.device(theirs):
+            more = iterator.get_next()
+        with tf.device(ours):
+            return i + 1, sum + more
+
+    def take_two(i, sum):
+        with tf.device(ours):
+            return i + 1, tf.while_loop(lambda j, _: j < 2, take, [0, sum])[1]
+
+    def grow(i, taken):
+        with tf.device(theirs):
+            more = iterator.get_next()
+        with tf.device(ours):
+            return i + 1, tf.concat([taken, [more]], 0)
+
+    with tf.device(ours):
+        tf.identity(tf.while_loop(lambda i, _: i < 2, take_two, [0, first])[1], name="sum")
+        taken = tf.while_loop(lambda i, _: i < 4, grow, [0, tf.reshape(first, [1])],
+                              shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])[1]
+        tf.reduce_sum(taken, name="sum_of_vector")
+    export("tf1_data_in_loops.meta")
+
+
 def train_with(optimizer_name):
     """Placeholders, a step counter, a rate that falls, and one optimizer with slots."""
     x = tf.placeholder(tf.float32, [4, 6], name="x")
@@ -212,7 +245,7 @@ def old():
 
 with tf.Graph().as_default():
     old()
-for make in (queues_of_two_tasks, queue_behind_a_loop, data_sets_of_two_tasks):
+for make in (queues_of_two_tasks, queue_behind_a_loop, data_sets_of_two_tasks, data_in_loops):
     with tf.Graph().as_default():
         make()
 with open(os.path.join(HERE, "tf1.h"), "w") as file:
