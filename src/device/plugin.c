@@ -3,10 +3,13 @@
 #define _GNU_SOURCE /* dladdr, dlinfo */
 #include "device/plugin.h"
 
+#include "base/file.h"
 #include "base/log.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -47,6 +50,46 @@ static void refuse(const char *why)
     size_t used = strlen(opened.why);
     snprintf(opened.why + used, sizeof opened.why - used, "%s%s", used ? "; " : "", why);
     twi_log(TWI_LOG_WARNING, "a plug-in cannot be used: %s", why);
+}
+
+/* ---- is it whole? ------------------------------------------------------------------------------------------------ */
+
+static bool lies_within(uint64_t offset, uint64_t bytes, uint64_t size)
+{
+    return offset <= size && bytes <= size - offset;
+}
+
+/* Whether all that an ELF file's headers tell of is in the file; what is none of this machine's the loader knows. */
+static bool has_its_parts(const twi_file_reader *file)
+{
+    enum { OWN_CLASS = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32 };
+    uint64_t size = twi_file_size(file);
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    if (twi_file_read_at(file, 0, &head, sizeof head, NULL) != TW_OK ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != OWN_CLASS ||
+        head.e_phentsize != sizeof part)
+        return true;
+    bool whole = lies_within(head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize, size) &&
+                 lies_within(head.e_phoff, (uint64_t)head.e_phnum * sizeof part, size);
+    for (int i = 0; i < head.e_phnum && whole; i++)
+        whole = twi_file_read_at(file, head.e_phoff + (uint64_t)i * sizeof part, &part, sizeof part, NULL) == TW_OK &&
+                lies_within(part.p_offset, part.p_filesz, size);
+    return whole;
+}
+
+/* The loader maps what the headers tell of, and the process dies of what is not there. */
+static bool is_whole(const char *path, char *why, size_t size)
+{
+    twi_file_reader *file;
+    if (twi_file_open(path, &file, NULL) != TW_OK)
+        return true; /* the loader says it */
+    bool whole = has_its_parts(file);
+    if (!whole)
+        snprintf(why, size, "%s is cut: its headers tell of more than its %" PRIu64 " bytes", path,
+                 twi_file_size(file));
+    twi_file_reader_close(file);
+    return whole;
 }
 
 /* ---- does it fit? ----------------------------------------------------------------------------------------------- */
@@ -139,11 +182,13 @@ static void open_file(const char *path)
 {
     if (!is_new(path))
         return;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char why[600];
+    bool whole = is_whole(path, why, sizeof why);
+    void *library = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (library)
         take(library, path);
     else
-        refuse(dlerror());
+        refuse(whole ? dlerror() : why);
 }
 
 /* By name, so that the order is the same in every folder. */

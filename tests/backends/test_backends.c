@@ -108,6 +108,27 @@ static void the_program_lists_it(void **state)
     assert_prints("TOWER_EXAMPLE_GPUS asks for no example GPUs");
 }
 
+/* The loader would map what is not there, and die of it. */
+static void one_that_was_cut_is_refused_by_name(void **state)
+{
+    (void)state;
+    char path[600];
+    size_t size;
+    snprintf(path, sizeof path, "%s/libtower_example.so", getenv("TOWER_PLUGIN_PATH"));
+    free(read_whole(path, &size));
+    for (size_t kept = 0; kept < size; kept += kept < 512 ? 64 : size / 12) {
+        assert_runs(0, "mkdir -p cut && head -c %zu '%s' > cut/libtower_example.so && "
+                       "TOWER_EXAMPLE_GPUS=2 TOWER_PLUGIN_PATH=$PWD/cut $T devices", kept, path);
+        assert_prints("a plug-in cannot be used: ");
+        assert_prints("/cut/libtower_example.so");
+        assert_prints_not("device:GPU:1");
+    }
+    assert_prints(" is cut: its headers tell of more than its ");
+    assert_runs(0, "head -c %zu '%s' > cut/libtower_example.so && "
+                   "TOWER_EXAMPLE_GPUS=2 TOWER_PLUGIN_PATH=$PWD/cut $T devices", size, path);
+    assert_prints("device:GPU:1");
+}
+
 /* ---- those that do not fit --------------------------------------------------------------------------------------- */
 
 static void a_plugin_of_other_headers_is_refused_with_both_sides_named(void **state)
@@ -160,6 +181,7 @@ int main(int count, char **words)
         cmocka_unit_test(nodes_are_placed_on_it_and_computed),
         cmocka_unit_test(it_reduces_by_no_library),
         cmocka_unit_test(the_program_lists_it),
+        cmocka_unit_test(one_that_was_cut_is_refused_by_name),
     };
     const struct CMUnitTest stale[] = {
         cmocka_unit_test(a_plugin_of_other_headers_is_refused_with_both_sides_named),
