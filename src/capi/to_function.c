@@ -21,6 +21,9 @@ typedef struct body {
     char **results; /* [noutputs] their names */
     const TF_Output *outputs;
     int noutputs;
+    const TF_Operation *const *controls; /* what runs whenever the function does, */
+    const char *const *control_names;    /* and how it is known by that; NULL: by the names of the operations */
+    int ncontrols;
     TF_Status *status;
 } body;
 
@@ -160,6 +163,46 @@ static bool choose(body *b, int num_opers, const TF_Operation *const *opers)
     return true;
 }
 
+static const char *control_name(const body *b, int i)
+{
+    return b->control_names ? b->control_names[i] : tw_node_name(b->controls[i]->node);
+}
+
+/* The first in the alphabet behind another; NULL: that was the last. */
+static const char *next_control_name(const body *b, const char *last)
+{
+    const char *next = NULL;
+    for (int i = 0; i < b->ncontrols; i++) {
+        const char *name = control_name(b, i);
+        if (strcmp(name, last) > 0 && (!next || strcmp(name, next) < 0))
+            next = name;
+    }
+    return next;
+}
+
+static bool check_controls(const body *b)
+{
+    for (int i = 0; i < b->ncontrols; i++) {
+        const TF_Operation *oper = b->controls[i];
+        if (!oper || oper->graph != b->graph || !b->within[tw_node_number(oper->node)]) {
+            set_status(b->status, TF_INVALID_ARGUMENT, "control output %d of function '%s' is not in its body", i,
+                       b->name);
+            return false;
+        }
+        const char *name = control_name(b, i);
+        if (!*name) {
+            set_status(b->status, TF_INVALID_ARGUMENT, "Control output name must be not empty");
+            return false;
+        }
+        for (int k = 0; k < i; k++)
+            if (strcmp(name, control_name(b, k)) == 0) {
+                set_status(b->status, TF_INVALID_ARGUMENT, "Repeated control output name: %s", name);
+                return false;
+            }
+    }
+    return true;
+}
+
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 /* The output as the function's nodes name it; false: the function has no such thing. */
@@ -248,6 +291,15 @@ static bool write_node(const body *b, TF_Operation *oper, wire *def)
     return written;
 }
 
+static void write_pair(wire *def, int field, const char *key, const char *value)
+{
+    enum { KEY = 1, VALUE = 2 };
+    wire pair = {0};
+    wire_text(&pair, KEY, key);
+    wire_text(&pair, VALUE, value);
+    wire_message(def, field, &pair);
+}
+
 static void write_argument(wire *signature, int field, const char *name, TF_Output output)
 {
     enum { NAME = 1, TYPE = 3, REFERENCE = 100 };
@@ -266,9 +318,9 @@ static bool write_function(const body *b, const char *description, wire *def)
         OUTPUT = 3,
         DESCRIPTION = 6,
         IS_STATEFUL = 17,
+        CONTROL_OUTPUT = 20,
         RET = 4,
-        KEY = 1,
-        VALUE = 2
+        CONTROL_RET = 6
     };
     wire signature = {0};
     bool is_stateful = false;
@@ -286,12 +338,13 @@ static bool write_function(const body *b, const char *description, wire *def)
         wire_text(&signature, DESCRIPTION, description);
     if (is_stateful)
         wire_int(&signature, IS_STATEFUL, 1);
+    for (const char *name = ""; (name = next_control_name(b, name));)
+        wire_text(&signature, CONTROL_OUTPUT, name);
     wire_message(def, SIGNATURE, &signature);
     for (int i = 0; i < b->graph->num_operations; i++)
         if (b->within[i] && !write_node(b, b->graph->operations[i], def))
             return false;
     for (int i = 0; i < b->noutputs; i++) {
-        wire ret = {0};
         if (!name_output(b, b->outputs[i], text, sizeof text)) {
             set_status(b->status, TF_INVALID_ARGUMENT,
                        "TF_Output %s:%d is neither in the function body nor among function inputs. Encountered while "
@@ -299,10 +352,10 @@ static bool write_function(const body *b, const char *description, wire *def)
                        TF_OperationName(b->outputs[i].oper), b->outputs[i].index, b->name);
             return false;
         }
-        wire_text(&ret, KEY, b->results[i]);
-        wire_text(&ret, VALUE, text);
-        wire_message(def, RET, &ret);
+        write_pair(def, RET, b->results[i], text);
     }
+    for (int i = 0; i < b->ncontrols; i++)
+        write_pair(def, CONTROL_RET, control_name(b, i), tw_node_name(b->controls[i]->node));
     return true;
 }
 
@@ -316,10 +369,11 @@ static void append_hash(char *name, size_t size, const wire *def)
     snprintf(name + length, size - length, "_%016llx", (unsigned long long)hash);
 }
 
-TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name,
-                                int num_opers, const TF_Operation *const *opers, int ninputs, const TF_Output *inputs,
-                                int noutputs, const TF_Output *outputs, const char *const *output_names,
-                                const TF_FunctionOptions *opts, const char *description, TF_Status *status)
+TF_Function *TF_GraphToFunctionWithControlOutputs(
+    const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name, int num_opers,
+    const TF_Operation *const *opers, int ninputs, const TF_Output *inputs, int noutputs, const TF_Output *outputs,
+    const char *const *output_names, int ncontrol_outputs, const TF_Operation *const *control_outputs,
+    const char *const *control_output_names, const TF_FunctionOptions *opts, const char *description, TF_Status *status)
 {
     (void)opts;
     char name[MOST_TEXT];
@@ -333,11 +387,14 @@ TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name, un
               .ninputs = ninputs,
               .outputs = outputs,
               .noutputs = noutputs,
+              .controls = control_outputs,
+              .control_names = control_output_names,
+              .ncontrols = ncontrol_outputs,
               .status = status};
     TF_SetStatus(status, TF_OK, "");
     pthread_rwlock_rdlock(&graph->lock);
-    bool written = check_ends(&b, output_names) && choose(&b, num_opers, opers) && give_names(&b, output_names) &&
-                   write_function(&b, description, &def);
+    bool written = check_ends(&b, output_names) && choose(&b, num_opers, opers) && check_controls(&b) &&
+                   give_names(&b, output_names) && write_function(&b, description, &def);
     if (written && append_hash_to_fn_name) {
         append_hash(name, sizeof name, &def);
         wire_free(&def);
@@ -357,18 +414,12 @@ TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name, un
     return function;
 }
 
-TF_Function *TF_GraphToFunctionWithControlOutputs(
-    const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name, int num_opers,
-    const TF_Operation *const *opers, int ninputs, const TF_Output *inputs, int noutputs, const TF_Output *outputs,
-    const char *const *output_names, int ncontrol_outputs, const TF_Operation *const *control_outputs,
-    const char *const *control_output_names, const TF_FunctionOptions *opts, const char *description, TF_Status *status)
+TF_Function *TF_GraphToFunction(const TF_Graph *fn_body, const char *fn_name, unsigned char append_hash_to_fn_name,
+                                int num_opers, const TF_Operation *const *opers, int ninputs, const TF_Output *inputs,
+                                int noutputs, const TF_Output *outputs, const char *const *output_names,
+                                const TF_FunctionOptions *opts, const char *description, TF_Status *status)
 {
-    (void)control_outputs;
-    (void)control_output_names;
-    if (ncontrol_outputs > 0) {
-        set_status(status, TF_UNIMPLEMENTED, "functions with control outputs cannot be made here");
-        return NULL;
-    }
-    return TF_GraphToFunction(fn_body, fn_name, append_hash_to_fn_name, num_opers, opers, ninputs, inputs, noutputs,
-                              outputs, output_names, opts, description, status);
+    return TF_GraphToFunctionWithControlOutputs(fn_body, fn_name, append_hash_to_fn_name, num_opers, opers, ninputs,
+                                                inputs, noutputs, outputs, output_names, 0, NULL, NULL, opts,
+                                                description, status);
 }

@@ -59,35 +59,6 @@ void TF_RegisterLogListener(void (*listener)(const char *))
     (void)listener;
 }
 
-TF_ApiDefMap *TF_NewApiDefMap(TF_Buffer *op_list_buffer, TF_Status *status)
-{
-    (void)op_list_buffer;
-    refuse(status, "descriptions of ops for generators of code");
-    return NULL;
-}
-
-void TF_ApiDefMapPut(TF_ApiDefMap *api_def_map, const char *text, size_t text_len, TF_Status *status)
-{
-    (void)api_def_map;
-    (void)text;
-    (void)text_len;
-    refuse(status, "descriptions of ops for generators of code");
-}
-
-TF_Buffer *TF_ApiDefMapGet(TF_ApiDefMap *api_def_map, const char *name, size_t name_len, TF_Status *status)
-{
-    (void)api_def_map;
-    (void)name;
-    (void)name_len;
-    refuse(status, "descriptions of ops for generators of code");
-    return NULL;
-}
-
-void TF_DeleteApiDefMap(TF_ApiDefMap *apimap)
-{
-    (void)apimap;
-}
-
 TF_Server *TF_NewServer(const void *proto, size_t proto_len, TF_Status *status)
 {
     (void)proto;

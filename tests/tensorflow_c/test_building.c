@@ -397,6 +397,106 @@ static void ops_are_told(void **state)
     TF_DeleteBuffer(kernels);
 }
 
+/* ---- descriptions of ops for bindings ------------------------------------------------------------------------------
+ */
+
+static TF_ApiDefMap *map_of_all_ops(void)
+{
+    TF_Buffer *all = TF_GetAllOpList();
+    TF_ApiDefMap *map = TF_NewApiDefMap(all, s);
+    assert_fine(s);
+    TF_DeleteBuffer(all);
+    return map;
+}
+
+static void assert_api(TF_ApiDefMap *map, const char *name, const char *bytes, size_t size)
+{
+    TF_Buffer *api = TF_ApiDefMapGet(map, name, strlen(name), s);
+    assert_fine(s);
+    assert_int_equal(api->length, size);
+    assert_memory_equal(api->data, bytes, size);
+    TF_DeleteBuffer(api);
+}
+
+static void put(TF_ApiDefMap *map, const char *text)
+{
+    TF_ApiDefMapPut(map, text, strlen(text), s);
+}
+
+static void ops_describe_themselves_to_bindings(void **state)
+{
+    (void)state;
+    static const char api[] =
+        "\x0a\3Add\x10\1\x1a\5\x0a\3Add\x22\6\x0a\1x\x12\1x\x22\6\x0a\1y\x12\1y\x2a\6\x0a\1z\x12\1z"
+        "\x32\6\x0a\1T\x12\1TZ\1xZ\1y";
+    TF_ApiDefMap *map = map_of_all_ops();
+    assert_api(map, "Add", api, sizeof api - 1);
+    assert_null(TF_ApiDefMapGet(map, "NoSuchOp", 8, s));
+    assert_fine(s);
+    put(map, "op: <>");
+    assert_wrong(s, TF_FAILED_PRECONDITION, "TF_ApiDefMapPut cannot be called after TF_ApiDefMapGet has been called.");
+    TF_DeleteApiDefMap(map);
+    TF_DeleteApiDefMap(NULL);
+    TF_Buffer *nonsense = TF_NewBufferFromString("\xff\xff", 2);
+    assert_null(TF_NewApiDefMap(nonsense, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Unparseable OpList");
+    TF_DeleteBuffer(nonsense);
+}
+
+static void descriptions_of_ops_are_written_over(void **state)
+{
+    (void)state;
+    static const char written[] =
+        "# of people\nop: < graph_op_name: 'Absent' in_arg { name: 'x' } >\n"
+        "op {\n graph_op_name: \"Add\"\n visibility: HIDDEN,\n endpoint { name: 'Plus' deprecated: true };\n"
+        " in_arg {\n  name: \"x\"\n  rename_to: \"a\"\n  description: <<END\nWhat `y` \"is\"\nadded to.\nEND\n }\n"
+        " attr { name: 'T' default_value { type: DT_INT32 } }\n summary: '\\x41dds\\t' \"`Add`\" }\n"
+        "op { graph_op_name: 'Add' arg_order: ['y', 'x'] in_arg: { name: 'y' rename_to: 'b' } description: 'd'\n"
+        " description_prefix: 'before' description_suffix: 'behind' }\n"
+        "op { graph_op_name: 'Relu6' attr { name: 'T' default_value { list { f: [-1.5, 2] b: true i: 0x10\n"
+        " shape { dim { size: -1 } unknown_rank: false } } } } }";
+    static const char api[] = "\x0a\3Add\x10\3\x1a\x08\x0a\4Plus\x18\1"
+                              "\x22\x1f\x0a\1x\x12\1a\x1a\x17What `b` \"is\"\nadded to."
+                              "\x22\6\x0a\1y\x12\1b\x2a\6\x0a\1z\x12\1z\x32\x0a\x0a\1T\x12\1T\x1a\2\x30\3"
+                              ":\x0b"
+                              "Adds\t`Plus`B\x0f"
+                              "before\nd\nbehindZ\1yZ\1x";
+    static const struct {
+        const char *text;
+        TF_Code code;
+        const char *message;
+    } wrong[] = {
+        {"op { graph_op_name: 'Add' in_arg { name: 'z' } }", TF_FAILED_PRECONDITION,
+         "Argument z not defined in base api for Add"},
+        {"op { graph_op_name: 'Add' attr { name: 'U' } }", TF_FAILED_PRECONDITION,
+         "Attribute U not defined in base api for Add"},
+        {"op { graph_op_name: 'Add' arg_order: 'y' }", TF_FAILED_PRECONDITION,
+         "Invalid number of arguments 1 for Add. Expected: 2"},
+        {"op { graph_op_name: 'Add' arg_order: 'y' arg_order: 'y' }", TF_FAILED_PRECONDITION,
+         "Invalid arg_order: y, y for Add. All elements in arg_order override must match base arg_order: x, y"},
+        {"op { graph_op_name: 'Add", TF_INVALID_ARGUMENT, ""},
+        {"op {\n graph_op_name: 'Add' sumary: 'x' }", TF_INVALID_ARGUMENT, "sumary"},
+        {"op { graph_op_name: 1 }", TF_INVALID_ARGUMENT, ""},
+        {"op { visibility: HIDEN }", TF_INVALID_ARGUMENT, ""},
+        {"op { summary: <<END\nEN", TF_INVALID_ARGUMENT, ""},
+        {"op { summary: '\\", TF_INVALID_ARGUMENT, ""},
+        {"op { arg_order: ['a' 'b', }", TF_INVALID_ARGUMENT, ""},
+        {"op {", TF_INVALID_ARGUMENT, ""},
+        {"op <{", TF_INVALID_ARGUMENT, ""},
+    };
+    TF_ApiDefMap *map = map_of_all_ops();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put(map, wrong[i].text);
+        assert_wrong(s, wrong[i].code, wrong[i].message);
+    }
+    put(map, "");
+    assert_fine(s);
+    put(map, written);
+    assert_fine(s);
+    assert_api(map, "Add", api, sizeof api - 1);
+    TF_DeleteApiDefMap(map);
+}
+
 static void lists_are_as_long_as_was_said(void **state)
 {
     (void)state;
@@ -492,6 +592,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(colocation_is_a_sorted_set, begin, end),
         cmocka_unit_test_setup_teardown(references_are_a_type_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(ops_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(ops_describe_themselves_to_bindings, begin, end),
+        cmocka_unit_test_setup_teardown(descriptions_of_ops_are_written_over, begin, end),
         cmocka_unit_test_setup_teardown(lists_are_as_long_as_was_said, begin, end),
         cmocka_unit_test(operation_may_be_called_anything_and_is_looked_at_closely_when_it_runs),
         cmocka_unit_test_setup_teardown(edges_change, begin, end),

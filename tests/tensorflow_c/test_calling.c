@@ -173,6 +173,84 @@ static void functions_are_called(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid FunctionDef given to TF_FunctionImportFunctionDef");
 }
 
+/* What a function does and gives nobody runs when it is called, if it is among the control outputs. */
+static void functions_run_their_control_outputs(void **state)
+{
+    (void)state;
+    TF_Graph *body = TF_NewGraph();
+    TF_Operation *x = placeholder(body, "X", TF_FLOAT, s), *neg = unary(body, "Neg", "Neg_It", out(x), s);
+    TF_Operation *not_a_number = unary(body, "Log", "check/log", out(x), s);
+    TF_OperationDescription *d = TF_NewOperation(body, "CheckNumerics", "check/numbers");
+    TF_AddInput(d, out(not_a_number));
+    TF_SetAttrString(d, "message", "was negative", 12);
+    TF_Operation *check = TF_FinishOperation(d, s);
+    assert_fine(s);
+    TF_Output input = out(x), output = out(neg);
+    const TF_Operation *both[] = {check, neg}, *twice[] = {check, check};
+    const char *names[] = {"checked", "negated"}, *same[] = {"a", "a"}, *none[] = {"", ""};
+    const struct {
+        int num_opers;
+        const TF_Operation *const *controls;
+        const char *const *names;
+        const char *message;
+    } wrong[] = {
+        {-1, both, same, "Repeated control output name: a"},
+        {-1, twice, NULL, "Repeated control output name: check/numbers"},
+        {-1, both, none, "Control output name must be not empty"},
+        {1, both, NULL, ""},
+    };
+    TF_Function *function;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        function =
+            TF_GraphToFunctionWithControlOutputs(body, "F", 0, wrong[i].num_opers, &both[1], 1, &input, 1, &output,
+                                                 NULL, 2, wrong[i].controls, wrong[i].names, NULL, NULL, s);
+        assert_null(function);
+        assert_wrong(s, TF_INVALID_ARGUMENT, wrong[i].message);
+    }
+    for (int i = 0; i < 2; i++) {
+        function = TF_GraphToFunctionWithControlOutputs(body, "F", 0, -1, NULL, 1, &input, 1, &output, NULL, 2, both,
+                                                        i ? names : NULL, NULL, NULL, s);
+        assert_fine(s);
+        TF_Buffer *def = TF_NewBuffer();
+        TF_FunctionToFunctionDef(function, def, s);
+        assert_fine(s);
+        const char *part = i ? "\xa2\1\7checked\xa2\1\7negated"
+                             : "\xa2\1\6Neg_It\xa2\1\x0d"
+                               "check/numbers";
+        assert_non_null(memmem(def->data, def->length, part, strlen(part)));
+        part = i ? "2\x18\x0a\7checked\x12\x0d"
+                   "check/numbers"
+                 : "2\x10\x0a\6Neg_It\x12\6Neg_It";
+        assert_non_null(memmem(def->data, def->length, part, strlen(part)));
+        TF_DeleteBuffer(def);
+        if (i == 0)
+            TF_DeleteFunction(function);
+    }
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    TF_DeleteFunction(function);
+    TF_DeleteGraph(body);
+    d = TF_NewOperation(graph, "StatefulPartitionedCall", "call");
+    TF_Output fed = out(placeholder(graph, "fed", TF_FLOAT, s));
+    TF_AddInputList(d, &fed, 1);
+    TF_SetAttrFuncName(d, "f", "F", 1);
+    TF_SetAttrTypeList(d, "Tin", (TF_DataType[]){TF_FLOAT}, 1);
+    TF_SetAttrTypeList(d, "Tout", (TF_DataType[]){TF_FLOAT}, 1);
+    TF_Output call = out(TF_FinishOperation(d, s));
+    assert_fine(s);
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *value = float_tensor(NULL, 0, (float[]){2}), *result = run(session, fed, value, call, s);
+    assert_fine(s);
+    assert_float_equal(*(float *)TF_TensorData(result), -2, 0);
+    TF_DeleteTensor(result);
+    TF_DeleteTensor(value);
+    value = float_tensor(NULL, 0, (float[]){-2});
+    assert_null(run(session, fed, value, call, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "was negative");
+    TF_DeleteTensor(value);
+    close_session(session, s);
+}
+
 static void wrong_functions_say_what_is_wrong(void **state)
 {
     (void)state;
@@ -402,9 +480,6 @@ static void what_is_missing_says_so(void **state)
     assert_null(TF_NewServer("", 0, s));
     assert_wrong(s, TF_UNIMPLEMENTED, "Tower has no ");
     TF_DeleteServer(NULL);
-    assert_null(TF_NewApiDefMap(NULL, s));
-    assert_wrong(s, TF_UNIMPLEMENTED, "Tower has no ");
-    TF_DeleteApiDefMap(NULL);
 }
 
 int main(void)
@@ -416,6 +491,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
+        cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
