@@ -90,6 +90,32 @@ static tw_status decode_raw_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* What is shorter than fixed_length is filled up with zeros, what is longer cut. */
+static tw_status decode_padded_shape(twi_inference *c)
+{
+    tw_shape shape = c->inputs[0];
+    int64_t size = (int64_t)tw_dtype_size(c->output_types[0]), length = -1;
+    tw_status status = twi_expect_rank(c, 1, 0);
+    if (status != TW_OK)
+        return status;
+    if (shape.rank == TW_MAX_RANK)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "input_bytes has the highest rank there is, %d", TW_MAX_RANK);
+    const tw_tensor *given = twi_ask_value(c, 1);
+    if (given)
+        length = twi_tensor_int(given, 0);
+    if (given && length <= 0)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "fixed_length (%lld) must be greater than zero",
+                        (long long)length);
+    if (given && length % size)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT,
+                        "fixed_length (%lld) must be a multiple of the size of out_type (%lld)", (long long)length,
+                        (long long)size);
+    if (shape.rank >= 0)
+        shape.dims[shape.rank++] = given ? length / size : -1;
+    c->outputs[0] = shape;
+    return TW_OK;
+}
+
 const twi_op twi_image_ops[] = {
     {"AdjustContrastv2", "images:T, contrast_factor:float", "output:T", "T:{half,float}=float", contrast_shape, NULL},
     {"RGBToHSV", "images:T", "output:T", "T:{half,bfloat16,float,double}=float", color_shape, hsv_gradient},
@@ -100,6 +126,9 @@ const twi_op twi_image_ops[] = {
      "out_type:{half,float,double,int32,uint16,uint8,int16,int8,int64,complex64,complex128,bool,bfloat16}; "
      "little_endian:bool=true",
      decode_raw_shape, twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+    {"DecodePaddedRaw", "input_bytes:string, fixed_length:int32", "output:out_type",
+     "out_type:{half,float,double,int32,uint16,uint8,int16,int8,int64,bfloat16}; little_endian:bool=true",
+     decode_padded_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };
 

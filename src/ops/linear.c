@@ -30,6 +30,16 @@ static tw_status square_shape(twi_inference *c)
     return status;
 }
 
+/* lu, and from which row each of its rows came */
+static tw_status lu_shape(twi_inference *c)
+{
+    tw_status status = square_shape(c);
+    c->outputs[1] = c->outputs[0];
+    if (c->outputs[1].rank > 0)
+        c->outputs[1].rank--;
+    return status;
+}
+
 static tw_status determinant_shape(twi_inference *c)
 {
     int64_t n;
@@ -511,6 +521,8 @@ const twi_op twi_linear_ops[] = {
     {"LogMatrixDeterminant", "input:T", "sign:T, log_abs_determinant:T", "T:" FIELD, determinant_shape,
      log_determinant_gradient},
     {"Cholesky", "input:T", "output:T", "T:" FIELD, square_shape, cholesky_gradient},
+    {"Lu", "input:T", "lu:T, p:output_idx_type", "T:" FIELD "; output_idx_type:{int32,int64}=int32", lu_shape, NULL,
+     TWI_HOST_ONLY},
     {"CholeskyGrad", "l:T, grad:T", "output:T", "T:{double,float,half}", square_shape, NULL},
     {"MatrixSolve", "matrix:T, rhs:T", "output:T", "adjoint:bool=false; T:" FIELD, solve_shape, solve_gradient},
     {"MatrixSolveLs", "matrix:T, rhs:T, l2_regularizer:double", "output:T",

@@ -15,6 +15,14 @@ static tw_status decode_shape(twi_inference *c)
     return twi_expect_rank(c, 0, 0);
 }
 
+/* audio [samples, channels] and the rate: a file. */
+static tw_status encode_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 2);
+    c->outputs[0] = TW_SCALAR;
+    return status == TW_OK ? twi_expect_rank(c, 1, 0) : status;
+}
+
 /* input [samples, channels]: [channels, windows, frequencies]. */
 static tw_status spectrogram_shape(twi_inference *c)
 {
@@ -54,6 +62,8 @@ const twi_op twi_sound_ops[] = {
     {"DecodeWav", "contents:string", "audio:float, sample_rate:int32",
      "desired_channels:int=-1; desired_samples:int=-1", decode_shape, twi_not_differentiable,
      TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+    {"EncodeWav", "audio:float, sample_rate:int32", "contents:string", "", encode_shape, twi_not_differentiable,
+     TWI_HOST_ONLY},
     {"AudioSpectrogram", "input:float", "spectrogram:float",
      "window_size:int; stride:int; magnitude_squared:bool=false", spectrogram_shape, NULL, TWI_HOST_ONLY},
     {"Mfcc", "spectrogram:float, sample_rate:int32", "output:float",

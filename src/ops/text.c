@@ -61,6 +61,14 @@ static tw_status join_shape(twi_inference *c)
     {                                                                                                                  \
         name, inputs, outputs, attrs, shape, twi_not_differentiable, TWI_HOST_ONLY                                     \
     }
+/* data [rows,...], method: the 8 bytes of a hash for each row */
+static tw_status fingerprint_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank_at_least(c, 0, 1);
+    c->outputs[0] = TW_SHAPE(c->inputs[0].rank > 0 ? c->inputs[0].dims[0] : -1, 8);
+    return status == TW_OK ? twi_expect_rank(c, 1, 0) : status;
+}
+
 #define UNIT "unit:{BYTE,UTF8_CHAR}=BYTE"
 
 const twi_op twi_text_ops[] = {
@@ -88,6 +96,7 @@ const twi_op twi_text_ops[] = {
          "pattern:string; rewrite:string; replace_global:bool=true", regex_shape),
     TEXT("StringToHashBucket", "string_tensor:string", "output:int64", "num_buckets:int", bucket_shape),
     TEXT("StringToHashBucketFast", "input:string", "output:int64", "num_buckets:int", bucket_shape),
+    TEXT("Fingerprint", "data:T, method:string", "fingerprint:uint8", "T:type", fingerprint_shape),
     TEXT("StringToHashBucketStrong", "input:string", "output:int64", "num_buckets:int; key:ints", bucket_shape),
     {0},
 };

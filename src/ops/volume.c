@@ -221,21 +221,36 @@ static void avg_pool_gradient(twi_gradient *g)
 
 /* ---- patches ----------------------------------------------------------------------------------------------- */
 
-static tw_status patches_shape(twi_inference *c)
+static tw_status lay_patches(twi_inference *c, int axes)
 {
     int count;
     const int64_t *size = twi_attr_ints(c->attrs, "ksizes", &count);
     tw_shape in = c->inputs[0];
-    tw_status status = twi_expect_rank(c, 0, 4);
+    tw_status status = twi_expect_rank(c, 0, axes + 2);
     if (status != TW_OK)
         return status;
-    if (count != 4 || size[0] != 1 || size[3] != 1 || size[1] < 1 || size[2] < 1 || size[1] > INT16_MAX ||
-        size[2] > INT16_MAX)
-        return TWI_REFUSE(c, "ksizes has 4 numbers, 1 for batch and channels");
-    int64_t channels = in.rank < 0 ? -1 : in.dims[3];
-    if (channels > INT32_MAX)
-        return TWI_REFUSE(c, "%lld channels are too many", (long long)channels);
-    return lay(c, "rates", 2, in, size + 1, channels < 0 ? -1 : channels * size[1] * size[2], &c->outputs[0]);
+    bool fits = count == axes + 2 && size[0] == 1 && size[axes + 1] == 1;
+    for (int i = 1; i <= axes && fits; i++)
+        fits = size[i] >= 1 && size[i] <= INT16_MAX;
+    if (!fits)
+        return TWI_REFUSE(c, "ksizes has %d numbers, 1 for batch and channels", axes + 2);
+    int64_t depth = in.rank < 0 ? -1 : in.dims[axes + 1];
+    if (depth > INT32_MAX)
+        return TWI_REFUSE(c, "%lld channels are too many", (long long)depth);
+    for (int i = 1; i <= axes && depth > 0; i++)
+        if (__builtin_mul_overflow(depth, size[i], &depth))
+            return TWI_REFUSE(c, "patches of more numbers than can be counted");
+    return lay(c, "rates", axes, in, size + 1, depth, &c->outputs[0]);
+}
+
+static tw_status patches_shape(twi_inference *c)
+{
+    return lay_patches(c, 2);
+}
+
+static tw_status volume_patches_shape(twi_inference *c)
+{
+    return lay_patches(c, 3);
 }
 
 /* A patch is what a convolution by filters of a single 1 makes, one for each place and channel; so its gradient is. */
@@ -333,6 +348,8 @@ const twi_op twi_volume_ops[] = {
      "ksizes:ints; strides:ints; rates:ints; T:{bool," TWI_REALS "}; "
      "padding:{SAME,VALID}",
      patches_shape, patches_gradient},
+    {"ExtractVolumePatches", "input:T", "patches:T",
+     "ksizes:ints; strides:ints; T:{" TWI_REALS "}; padding:{SAME,VALID}", volume_patches_shape, NULL, TWI_HOST_ONLY},
     {"Dilation2D", "input:T, filter:T", "output:T", DILATION, dilation_shape, dilation_gradient, TWI_HOST_ONLY},
     {"Dilation2DBackpropInput", "input:T, filter:T, out_backprop:T", "in_backprop:T", DILATION, dilation_input_shape,
      NULL, TWI_HOST_ONLY},

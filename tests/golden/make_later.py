@@ -310,3 +310,71 @@ def gathered_none():
 
 
 program("gathered_none", gathered_none, {"n": i32(0), "i": i32([])}, {"n": i32(3), "i": i32([])})
+
+# ---- bytes ----
+
+
+def fingerprints(dtype):
+    return lambda: [raw.Fingerprint(data=holder(dtype, None, "x"), method=holder(tf.string, [], "m"))]
+
+
+ONCE = {"m": b"farmhash64"}
+program("fingerprints_of_texts", fingerprints(tf.string), {"x": WORDS, **ONCE}, {"x": WORDS[:6].reshape(2, 3), **ONCE},
+        {"x": WORDS[:0], **ONCE}, {"x": words("one").reshape(1, 1, 1), **ONCE}, ({"x": WORDS, "m": b"md5"}, "Unsupported"))
+program("fingerprints_of_numbers", fingerprints(tf.float32), {"x": f32(range(12)).reshape(3, 2, 2), **ONCE},
+        {"x": f32([1, 2, 1]), **ONCE})
+
+
+def padded(dtype, little):
+    return lambda: [raw.DecodePaddedRaw(input_bytes=holder(tf.string, None, "x"), fixed_length=holder(tf.int32, [], "n"),
+                                        out_type=dtype, little_endian=little)]
+
+
+for dtype, little in ((tf.uint8, True), (tf.int16, True), (tf.int32, True), (tf.float64, True)):
+    size = dtype.size
+    program("padded_%s_%d" % (dtype.name, little), padded(dtype, little), {"x": WORDS, "n": i32(2 * size)},
+            {"x": WORDS[:6].reshape(2, 3), "n": i32(size)}, {"x": WORDS[:0], "n": i32(size)},
+            ({"x": WORDS, "n": i32(0)}, "greater than zero"),
+            *([({"x": WORDS, "n": i32(size + 1)}, "must be a multiple")] if size > 1 else []))
+EIGHT = words("abcdefgh", "12345678")
+program("padded_big_endian", padded(tf.int32, False), {"x": EIGHT, "n": i32(8)}, {"x": EIGHT, "n": i32(4)})
+
+# ---- sound that is written ----
+
+
+def wav():
+    return [raw.EncodeWav(audio=holder(tf.float32, None, "x"), sample_rate=holder(tf.int32, [], "r"))]
+
+
+program("wav_written", wav, {"x": f32([[0, 1], [-1, 2], [0.5, -3], [1e-5, -2e-5], [0.1, -0.7]]), "r": i32(44100)},
+        {"x": eighths(7, 1), "r": i32(8000)}, {"x": eighths(0, 1), "r": i32(8000)}, ({"x": eighths(2, 0), "r": i32(8000)}, "channels"),
+        ({"x": eighths(2, 1), "r": i32(0)}, "sample_rate"))
+
+# ---- patches of volumes ----
+
+
+def volume_patches(dtype):
+    return lambda: [raw.ExtractVolumePatches(input=holder(dtype, [None] * 5, "x%d" % k), ksizes=[1, *size, 1],
+                                             strides=[1, *strides, 1], padding=padding)
+                    for k, (size, strides, padding) in enumerate([([2, 2, 2], [1, 1, 1], "VALID"), ([3, 1, 2], [2, 1, 3], "SAME")])]
+
+
+for dtype in (np.float32, np.int32):
+    volumes = lambda *shape: {"x%d" % k: (eighths(*shape) * 8).astype(dtype) for k in range(2)}
+    program("volume_patches_" + np.dtype(dtype).name, volume_patches(tf.as_dtype(dtype)), volumes(2, 3, 4, 3, 2),
+            volumes(1, 2, 2, 2, 1), volumes(0, 3, 3, 3, 2))
+
+# ---- triangles ----
+
+for dtype in (np.float32, np.float64, np.complex64, np.complex128):
+    def lu():
+        x = holder(tf.as_dtype(dtype), None, "x")
+        return [*raw.Lu(input=x), *raw.Lu(input=x, output_idx_type=tf.int64)]
+
+    def matrices(*shape):
+        x = eighths(*shape, dtype=np.float64) + np.arange(shape[-1]) / 7
+        return {"x": (x + (1j * eighths(*shape, dtype=np.float64) if np.issubdtype(dtype, np.complexfloating) else 0)).astype(dtype)}
+
+    program("lu_" + np.dtype(dtype).name, lu, matrices(5, 5), matrices(2, 1, 3, 3), matrices(1, 1), matrices(0, 3, 3),
+            ({"x": np.zeros((2, 2), dtype)}, "not invertible"))
+program("lu_large", lambda: [raw.Lu(input=holder(tf.float64, None, "x")).p], {"x": eighths(40, 40, dtype=np.float64)})

@@ -36,7 +36,7 @@ static tw_status run_contrast(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- DecodeRaw -------------------------------------------------------------------------------------------------- */
+/* ---- DecodeRaw, DecodePaddedRaw --------------------------------------------------------------------------------- */
 
 static const bool swap_marker = true; /* state: bytes are in the other order; NULL if not */
 
@@ -86,8 +86,24 @@ static tw_status run_decode_raw(const twi_run *r)
     return twi_run_made(r, shape, 0, decode_raw);
 }
 
+/* Each string as long as a row is. */
+static tw_status run_decode_padded(const twi_run *r)
+{
+    const tw_string *strings = r->inputs[0];
+    int64_t count = r->input_operands[0].elements;
+    size_t row = count ? r->output_operands[0].bytes / (size_t)count : 0;
+    size_t size = tw_dtype_size(r->output_operands[0].dtype);
+    for (int64_t i = 0; i < count; i++)
+        for (size_t k = 0; k < row; k++) {
+            size_t from = r->state ? k - k % size + (size - 1 - k % size) : k;
+            ((char *)r->outputs[0])[(size_t)i * row + k] = from < strings[i].size ? strings[i].data[from] : 0;
+        }
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_image_kernels[] = {
     {"AdjustContrastv2", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT16), NULL, run_contrast},
     {"DecodeRaw", "plain", 0, prepare_decode_raw, run_decode_raw},
+    {"DecodePaddedRaw", "plain", 0, prepare_decode_raw, run_decode_padded},
     {0},
 };

@@ -313,6 +313,7 @@ const twi_kernel twi_cpu_linear_kernels[] = {
     LINEAR("MatrixDeterminant", run_determinant),
     LINEAR("LogMatrixDeterminant", run_determinant),
     LINEAR("Cholesky", run_cholesky),
+    LINEAR("Lu", run_lu),
     {"CholeskyGrad", "plain", REALS, prepare, run_cholesky_grad_real, twi_free},
     LINEAR("MatrixSolve", run_solve),
     LINEAR("MatrixSolveLs", run_least_squares),

@@ -116,6 +116,34 @@ static tw_status NAME(run_determinant)(const twi_run *r)
     return TW_OK;
 }
 
+static tw_status NAME(run_lu)(const twi_run *r)
+{
+    const linear *s = r->state;
+    int64_t n = s->rows;
+    NUMBER *a = r->workspace;
+    int64_t *pivots = (int64_t *)(a + n * n), *from = pivots + n;
+    bool wide = r->output_operands[1].dtype == TW_INT64;
+    for (int64_t b = 0; b < s->batches; b++) {
+        NAME(read)(r, 0, b, n, n, false, a);
+        if (!NAME(factor)(a, n, n, n, pivots))
+            return NAME(fail_singular)(r);
+        NAME(write)(r, 0, b, n * n, a);
+        for (int64_t i = 0; i < n; i++)
+            from[i] = i;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t row = from[i];
+            from[i] = from[pivots[i]];
+            from[pivots[i]] = row;
+        }
+        for (int64_t i = 0; i < n; i++)
+            if (wide)
+                ((int64_t *)r->outputs[1])[b * n + i] = from[i];
+            else
+                ((int32_t *)r->outputs[1])[b * n + i] = (int32_t)from[i];
+    }
+    return TW_OK;
+}
+
 static tw_status NAME(run_solve)(const twi_run *r)
 {
     const linear *s = r->state;

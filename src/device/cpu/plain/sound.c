@@ -1,8 +1,9 @@
-/* sound.c - WAV files read, spectrograms, cepstral coefficients. All in double, as TensorFlow has it. */
+/* sound.c - WAV files read and written, spectrograms, cepstral coefficients. All in double, as TensorFlow has it. */
 #include "base/little_endian.h"
 #include "base/memory.h"
 #include "device/cpu/plain/transform.h"
 #include "device/kernel.h"
+#include "tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>
@@ -91,6 +92,52 @@ static tw_status run_decode(const twi_run *r)
         to[i] = sample < w.count ? (float)(int16_t)short_at(at) / 32768 : 0;
     }
     return status;
+}
+
+/* ---- EncodeWav --------------------------------------------------------------------------------------------------- */
+
+static void put_short(char *at, int value)
+{
+    at[0] = (char)value;
+    at[1] = (char)(value >> 8);
+}
+
+/* audio [samples, channels], a rate: a format of 16 bytes, and the samples as 16 bits each. */
+static tw_status run_encode(const twi_run *r)
+{
+    enum { HEADER = 44, MOST_CHANNELS = 65535 };
+    tw_shape shape = r->input_operands[0].shape;
+    int64_t rate = *(const int32_t *)r->inputs[1], channels = shape.dims[1], count = r->input_operands[0].elements;
+    const float *samples = r->inputs[0];
+    if (channels < 1 || channels > MOST_CHANNELS || count > (INT32_MAX - HEADER) / 2)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "'%s': audio is [%lld,%lld], expected 1 to %d channels and 2 GB at most", r->node,
+                        (long long)shape.dims[0], (long long)channels, MOST_CHANNELS);
+    if (rate < 1)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': sample_rate must be positive, not %lld", r->node,
+                        (long long)rate);
+    uint32_t bytes = (uint32_t)(2 * count), frame = (uint32_t)(2 * channels);
+    char *file = twi_alloc(HEADER + (size_t)bytes);
+    if (!file)
+        return twi_fail_memory(r->error, r->node);
+    memcpy(file, "RIFF....WAVEfmt ", 16);
+    twi_put32(file + 4, HEADER - 8 + bytes);
+    twi_put32(file + 16, 16);
+    put_short(file + 20, 1); /* PCM */
+    put_short(file + 22, (int)channels);
+    twi_put32(file + 24, (uint32_t)rate);
+    twi_put32(file + 28, (uint32_t)rate * frame);
+    put_short(file + 32, (int)frame);
+    put_short(file + 34, 16);
+    memcpy(file + 36, "data", 4);
+    twi_put32(file + 40, bytes);
+    for (int64_t i = 0; i < count; i++) {
+        float sample = roundf(samples[i] * 32768);
+        put_short(file + HEADER + 2 * i, (int)fminf(fmaxf(sample, INT16_MIN), INT16_MAX));
+    }
+    bool given = twi_string_set(r->outputs[0], file, HEADER + (size_t)bytes);
+    twi_free(file);
+    return given ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
 /* ---- AudioSpectrogram: of windows that fade in and out, how strong each frequency is ---------------------------- */
@@ -223,6 +270,7 @@ static tw_status run_cepstrum(const twi_run *r)
 
 const twi_kernel twi_cpu_sound_kernels[] = {
     {"DecodeWav", "plain", 0, prepare_decode, run_decode, twi_free},
+    {"EncodeWav", "plain", 0, NULL, run_encode},
     {"AudioSpectrogram", "plain", 0, prepare_spectrum, run_spectrum, release_spectrum},
     {"Mfcc", "plain", 0, prepare_cepstrum, run_cepstrum, twi_free},
     {0},

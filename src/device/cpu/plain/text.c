@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include "base/fingerprint.h"
+#include "base/little_endian.h"
 #include "base/memory.h"
 #include "device/cpu/library/regex.h"
 #include "device/cpu/plain/broadcast.h"
@@ -423,7 +424,43 @@ static tw_status run_hash(const twi_run *r)
     return TW_OK;
 }
 
+static uint64_t fingerprint_of(const tw_string *text)
+{
+    return twi_fingerprint(text->data ? text->data : "", text->size);
+}
+
+/* Of a row's bytes; of several texts those of their fingerprints. The workspace has room for these. */
+static tw_status run_fingerprint(const twi_run *r)
+{
+    const twi_operand *data = &r->input_operands[0];
+    const tw_string *method = r->inputs[1], *texts = r->inputs[0];
+    int64_t rows = data->shape.dims[0], width = rows ? data->elements / rows : 0;
+    size_t bytes = (size_t)width * (data->dtype == TW_STRING ? sizeof(uint64_t) : tw_dtype_size(data->dtype));
+    uint8_t *to = r->outputs[0], *hashes = r->workspace;
+    if (method->size != 10 || memcmp(method->data, "farmhash64", 10) != 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Unsupported fingerprint method: %.*s", r->node,
+                        (int)(method->size < 64 ? method->size : 64), method->data ? method->data : "");
+    for (int64_t row = 0; row < rows; row++, to += sizeof(uint64_t)) {
+        const char *from = data->dtype == TW_STRING ? (const char *)hashes : (const char *)r->inputs[0] + row * bytes;
+        for (int64_t i = 0; i < width && data->dtype == TW_STRING; i++)
+            twi_put64(hashes + 8 * i, fingerprint_of(&texts[row * width + i]));
+        bool is_one_text = data->dtype == TW_STRING && width == 1;
+        twi_put64(to, is_one_text ? fingerprint_of(&texts[row]) : twi_fingerprint(bytes ? from : "", bytes));
+    }
+    return TW_OK;
+}
+
+static tw_status prepare_fingerprint(twi_prepare *p)
+{
+    const twi_operand *data = &p->inputs[0];
+    int64_t rows = data->shape.dims[0];
+    if (data->dtype == TW_STRING && rows)
+        p->workspace = (size_t)(data->elements / rows) * sizeof(uint64_t);
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_text_kernels[] = {
+    {"Fingerprint", "plain", 0, prepare_fingerprint, run_fingerprint},
     {"StringLength", "plain", 0, prepare_unit, run_length},
     {"Substr", "plain", 0, prepare_unit, run_substr},
     {"StringToNumber", "plain", 0, NULL, run_number},

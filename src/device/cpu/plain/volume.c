@@ -1,4 +1,5 @@
-/* volume.c - convolutions and pools of volumes [N,D,H,W,C], dilations and patches of images: plain loops over windows. */
+/* volume.c - convolutions and pools of volumes [N,D,H,W,C], dilations of images and patches of both: plain loops
+ * over windows. */
 #include "device/fused/volume.h"
 
 #include "base/memory.h"
@@ -102,8 +103,8 @@ static tw_status run_patches(const twi_run *r)
 {
     const twi_volume *v = r->state;
     tw_dtype dtype = r->input_operands[0].dtype;
-    int64_t channels = r->input_operands[0].shape.dims[3], images = r->input_operands[0].shape.dims[0];
-    int64_t outs = product(v->out, 2), ins = product(v->in, 2), window = product(v->size, 2);
+    int64_t channels = r->input_operands[0].shape.dims[v->axes + 1], images = r->input_operands[0].shape.dims[0];
+    int64_t outs = product(v->out, v->axes), ins = product(v->in, v->axes), window = product(v->size, v->axes);
     tw_status status = twi_clear_elements(r, r->output_operands[0].elements, dtype, r->outputs[0]);
     for (int64_t i = 0; i < images * outs && channels && status == TW_OK; i++)
         for (int64_t k = 0; k < window; k++) {
@@ -129,5 +130,6 @@ const twi_kernel twi_cpu_volume_kernels[] = {
     TWI_FLOAT_ROWS("Dilation2DBackpropInput", prepare_dilation, dilation_input, twi_free),
     TWI_FLOAT_ROWS("Dilation2DBackpropFilter", prepare_dilation, dilation_filter, twi_free),
     {"ExtractImagePatches", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_patches, run_patches, twi_free},
+    {"ExtractVolumePatches", "plain", TWI_NUMBER_TYPES, prepare_patches, run_patches, twi_free},
     {0},
 };
