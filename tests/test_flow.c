@@ -397,7 +397,8 @@ static void control_flow_over_tasks_gives_tensorflows_values(void **state)
     assert_true(compared >= 1100 || getenv("FLOW_CASE")); /* else cases are left out */
 }
 
-static tw_status run_by_name(tw_session *s, tw_graph *g, const char *name, int index, tw_tensor **value, tw_error *error)
+static tw_status run_by_name(tw_session *s, tw_graph *g, const char *name, int index, tw_tensor **value,
+                             tw_error *error)
 {
     tw_output output = {tw_graph_find(g, name), index};
     assert_non_null(output.node);

@@ -49,8 +49,8 @@ def export(name):
 
 
 def data_in_loops():
-    """One task has 14 numbers, of which loops over two tasks take five in a step and add them up: in a loop in a loop, and
-    as a vector that grows."""
+    """One task has 14 numbers, of which loops over two tasks take five in a step and add them up: in a loop in a loop,
+    and as a vector that grows."""
     ours, theirs = "/job:worker/task:0", "/job:worker/task:1"
     with tf.device(theirs):
         iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(14))
