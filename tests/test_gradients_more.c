@@ -256,6 +256,26 @@ static tw_output bessel(tw_graph *g, const tw_output *xs)
     return tw_mul(g, add(g, "BesselI0e", xs, 1, NULL, 0), add(g, "BesselI1e", xs, 1, NULL, 0));
 }
 
+/* The sum of functions of x. */
+static tw_output sum_of(tw_graph *g, const tw_output *xs, const char *const *ops)
+{
+    tw_output sum = xs[0];
+    for (int i = 0; ops[i]; i++)
+        sum = tw_add(g, sum, add(g, ops[i], xs, 1, NULL, 0));
+    return sum;
+}
+
+static tw_output waves(tw_graph *g, const tw_output *xs)
+{
+    return sum_of(g, xs, (const char *[]){"BesselJ0", "BesselJ1", "Dawsn", "FresnelCos", "FresnelSin", NULL});
+}
+
+static tw_output half_lines(tw_graph *g, const tw_output *xs)
+{
+    return sum_of(g, xs, (const char *[]){"BesselY0", "BesselY1", "BesselK0", "BesselK1", "BesselK0e", "BesselK1e",
+                                          "Expint", "Spence", NULL});
+}
+
 static const twt_gradient_case cases[] = {
     {"SparseDenseCwiseAdd", plus_dense, {{1, {4}}, {1, {3}}}, 2, 0, 0, 0, true, false},
     {"SparseDenseCwiseMul", times_dense, {{1, {4}}, {2, {2, 1}}}, 2, 0, 0, 0, true, false},
@@ -269,6 +289,8 @@ static const twt_gradient_case cases[] = {
     {"CumulativeLogsumexp", running_logsumexp, {{2, {4, 2}}}, 1, 0, 0, 0, true, false},
     {"Betainc", incomplete_beta, {{1, {5}}}, 1, 0, 0.1, 0.9, true, false},
     {"BesselI0e, BesselI1e", bessel, {{1, {6}}}, 1, 0, -3, 3, true, false},
+    {"BesselJ0 and others of all numbers", waves, {{1, {6}}}, 1, 0, -3, 3, true, false},
+    {"BesselY0 and others of positive numbers", half_lines, {{1, {6}}}, 1, 0, 0.6, 3, true, false},
     {"GRUBlockCell", gru, {{2, {3, 2}}, {2, {3, 2}}, {2, {4, 4}}, {1, {4}}}, 4, TW_FLOAT32, 0, 0, false, false},
     {"LSTMBlockCell", lstm, {{2, {3, 2}}, {2, {3, 2}}, {2, {3, 2}}, {2, {4, 8}}}, 4, TW_FLOAT32, 0, 0, false, false},
     {"MatrixDiagV2", band_of_diagonals, {{3, {2, 3, 4}}}, 1, 0, 0, 0, true, false},

@@ -122,6 +122,88 @@ static void bessel_1_gradient(twi_gradient *g)
     g->dx[0] = tw_mul(G, DY(0), tw_select(G, is_zero, half, slope));
 }
 
+/* Bessel functions J and Y: f0' = -f1, f1' = f0 - f1 / x. */
+static void waves_0_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_neg(G, twi_unary(g, "BesselJ1", X(0))));
+}
+
+static void waves_1_gradient(twi_gradient *g)
+{
+    tw_output is_zero = tw_equal(G, X(0), twi_number_like(g, X(0), 0)), ones = tw_ones_like(G, X(0));
+    tw_output safe = tw_select(G, is_zero, ones, X(0)), half = tw_mul(G, ones, twi_number_like(g, X(0), 0.5));
+    tw_output slope = tw_sub(G, twi_unary(g, "BesselJ0", X(0)), tw_div(G, Y(0), safe));
+    g->dx[0] = tw_mul(G, DY(0), tw_select(G, is_zero, half, slope));
+}
+
+static void other_waves_0_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_neg(G, twi_unary(g, "BesselY1", X(0))));
+}
+
+static void other_waves_1_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_sub(G, twi_unary(g, "BesselY0", X(0)), tw_div(G, Y(0), X(0))));
+}
+
+/* K0' = -K1, K1' = -K0 - K1 / x; e^x times them adds the function itself. */
+static void falling_0_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_neg(G, twi_unary(g, "BesselK1", X(0))));
+}
+
+static void falling_1_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_neg(G, tw_add(G, twi_unary(g, "BesselK0", X(0)), tw_div(G, Y(0), X(0)))));
+}
+
+static void scaled_falling_0_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_sub(G, Y(0), twi_unary(g, "BesselK1e", X(0))));
+}
+
+static void scaled_falling_1_gradient(twi_gradient *g)
+{
+    tw_output rest = tw_add(G, twi_unary(g, "BesselK0e", X(0)), tw_div(G, Y(0), X(0)));
+    g->dx[0] = tw_mul(G, DY(0), tw_sub(G, Y(0), rest));
+}
+
+/* y' = 1 - 2 x y */
+static void dawson_gradient(twi_gradient *g)
+{
+    tw_output twice = tw_mul(G, twi_number_like(g, X(0), 2), tw_mul(G, X(0), Y(0)));
+    g->dx[0] = tw_mul(G, DY(0), tw_sub(G, twi_number_like(g, X(0), 1), twice));
+}
+
+static void exponential_integral_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), tw_div(G, tw_exp(G, X(0)), X(0)));
+}
+
+static void fresnel_gradient(twi_gradient *g, const char *of)
+{
+    tw_output phase = tw_mul(G, tw_square(G, X(0)), twi_number_like(g, X(0), 1.5707963267948966)); /* pi / 2 */
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, of, phase));
+}
+
+static void fresnel_cosine_gradient(twi_gradient *g)
+{
+    fresnel_gradient(g, "Cos");
+}
+
+static void fresnel_sine_gradient(twi_gradient *g)
+{
+    fresnel_gradient(g, "Sin");
+}
+
+/* ln(x) / (1 - x), -1 at 1 */
+static void spence_gradient(twi_gradient *g)
+{
+    tw_output one = twi_number_like(g, X(0), 1), is_one = tw_equal(G, X(0), one), ones = tw_ones_like(G, X(0));
+    tw_output rest = tw_select(G, is_one, ones, tw_sub(G, one, X(0)));
+    g->dx[0] = tw_mul(G, DY(0), tw_select(G, is_one, tw_neg(G, ones), tw_div(G, tw_log(G, X(0)), rest)));
+}
+
 /* ---- two inputs -------------------------------------------------------------------------------------------- */
 
 /* The angle of the point (X(1), X(0)). */
@@ -252,6 +334,19 @@ const twi_op twi_special_ops[] = {
     UNARY("BesselI1", FLOATS, whole_bessel_1_gradient),
     UNARY("BesselI0e", FLOATS, bessel_0_gradient),
     UNARY("BesselI1e", FLOATS, bessel_1_gradient),
+    UNARY("BesselJ0", FLOATS, waves_0_gradient),
+    UNARY("BesselJ1", FLOATS, waves_1_gradient),
+    UNARY("BesselY0", FLOATS, other_waves_0_gradient),
+    UNARY("BesselY1", FLOATS, other_waves_1_gradient),
+    UNARY("BesselK0", FLOATS, falling_0_gradient),
+    UNARY("BesselK1", FLOATS, falling_1_gradient),
+    UNARY("BesselK0e", FLOATS, scaled_falling_0_gradient),
+    UNARY("BesselK1e", FLOATS, scaled_falling_1_gradient),
+    UNARY("Dawsn", FLOATS, dawson_gradient),
+    UNARY("Expint", FLOATS, exponential_integral_gradient),
+    UNARY("FresnelCos", FLOATS, fresnel_cosine_gradient),
+    UNARY("FresnelSin", FLOATS, fresnel_sine_gradient),
+    UNARY("Spence", FLOATS, spence_gradient),
     {"Betainc", "a:T, b:T, x:T", "z:T", "T:{float,double}", betainc_shape, betainc_gradient},
     BINARY("Atan2", "y", "x", FLOATS, atan2_gradient),
     BINARY("Xlogy", "x", "y", FIELD, xlogy_gradient),

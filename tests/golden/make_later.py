@@ -378,3 +378,17 @@ for dtype in (np.float32, np.float64, np.complex64, np.complex128):
     program("lu_" + np.dtype(dtype).name, lu, matrices(5, 5), matrices(2, 1, 3, 3), matrices(1, 1), matrices(0, 3, 3),
             ({"x": np.zeros((2, 2), dtype)}, "not invertible"))
 program("lu_large", lambda: [raw.Lu(input=holder(tf.float64, None, "x")).p], {"x": eighths(40, 40, dtype=np.float64)})
+
+# ---- integrals and Bessel functions ----
+
+HERE = np.array([0.01, 0.1, 0.35, 0.5, 0.9, 1, 1.3, 1.6, 2, 3.7, 6, 11, 25, 29.5, 31, 39, 41, 90, 400])
+SMALL = f32([0.25, 0.5, 0.75, 1, 2, 3.5])
+for op in ("BesselJ0", "BesselJ1", "BesselY0", "BesselY1", "BesselK0", "BesselK1", "BesselK0e", "BesselK1e", "Dawsn", "Expint",
+           "FresnelCos", "FresnelSin", "Spence"):
+    f = getattr(raw, op)
+    everywhere = op in ("BesselJ0", "BesselJ1", "Dawsn", "FresnelCos", "FresnelSin")
+    for dtype in (np.float32, np.float64):
+        far = HERE[:-2] if op == "Expint" else HERE
+        program(op + "_" + np.dtype(dtype).name, lambda: [f(x=holder(tf.as_dtype(dtype), None, "x"))], {"x": far.astype(dtype)},
+                {"x": np.array([0, -1, -3], dtype)[op == "BesselY1":]}, *([{"x": -HERE.astype(dtype)}] if everywhere else []))
+    differentiate("grad_" + op, of(lambda x: f(x=x), 1), {"x": np.append(SMALL, f32([0, -0.5, -2])) if everywhere else SMALL})

@@ -2,6 +2,7 @@
  * gamma family, of bits. Those of the gamma family are computed in double. */
 #include "base/memory.h"
 #include "device/cpu/plain/elementwise.h"
+#include "device/cpu/plain/integrals.h"
 
 #include <tgmath.h>
 
@@ -173,6 +174,11 @@ static double scaled_bessel(int n, double x)
     return n && x < 0 ? -sum : sum;
 }
 
+static double bessel_y(int n, double x)
+{
+    return x <= 0 ? -INFINITY : n ? y1(x) : y0(x);
+}
+
 /* lgamma() of the C library may set a variable that threads share. */
 static double log_gamma(double x)
 {
@@ -229,6 +235,19 @@ static double inverse_erf(double x)
     X("BesselI1", whole_bessel_1, scaled_bessel(1, (double)x) * exp(fabs((double)x)))                                  \
     X("BesselI0e", bessel_0, scaled_bessel(0, (double)x))                                                              \
     X("BesselI1e", bessel_1, scaled_bessel(1, (double)x))                                                              \
+    X("BesselJ0", waves_0, j0((double)x))                                                                              \
+    X("BesselJ1", waves_1, j1((double)x))                                                                              \
+    X("BesselY0", other_waves_0, bessel_y(0, (double)x))                                                               \
+    X("BesselY1", other_waves_1, bessel_y(1, (double)x))                                                               \
+    X("BesselK0", falling_0, exp(-(double)x) * twi_scaled_bessel_k(0, (double)x))                                      \
+    X("BesselK1", falling_1, exp(-(double)x) * twi_scaled_bessel_k(1, (double)x))                                      \
+    X("BesselK0e", scaled_falling_0, twi_scaled_bessel_k(0, (double)x))                                                \
+    X("BesselK1e", scaled_falling_1, twi_scaled_bessel_k(1, (double)x))                                                \
+    X("Dawsn", dawson, twi_dawson((double)x))                                                                          \
+    X("Expint", exponential_integral, twi_exponential_integral((double)x))                                             \
+    X("FresnelCos", fresnel_cosine, twi_fresnel((double)x, 0))                                                         \
+    X("FresnelSin", fresnel_sine, twi_fresnel((double)x, 1))                                                           \
+    X("Spence", dilogarithm, twi_spence((double)x))                                                                    \
     X("Ndtri", quantile, normal_quantile((double)x))
 #define FUNCTIONS_OF_TWO(X)                                                                                            \
     X("Atan2", angle, atan2(x, y))                                                                                     \
