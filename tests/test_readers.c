@@ -1228,6 +1228,30 @@ static void values_of_features_are_counted_or_refused(void **state)
     assert_int_equal(twi_example_next(&nothing, &feature), 0);
 }
 
+static void values_of_features_are_read_one_by_one_too(void **state)
+{
+    (void)state;
+    static const char numbers[] = "\x08\1\x0a\2\2\3\x08\4", words[] = "\x0a\5first\x0a\6second";
+    int64_t read[4];
+    twi_feature list = {.dtype = TW_INT64, .values = numbers, .end = numbers + sizeof numbers - 1};
+    assert_int_equal(twi_feature_count(&list), 4); /* packed between others that are not */
+    assert_true(twi_feature_read(&list, read));
+    for (int64_t i = 0; i < 4; i++)
+        assert_int_equal(read[i], i + 1);
+    list = (twi_feature){.dtype = TW_STRING, .values = words, .end = words + sizeof words - 1};
+    bool failed = true;
+    for (int n = 0; failed; n++) {
+        tw_string texts[2] = {{0}};
+        fail_allocation(n);
+        bool fits = twi_feature_read(&list, texts);
+        failed = stop_failing_allocations();
+        assert_int_equal(fits, !failed);
+        assert_true(failed || (texts[1].size == 6 && memcmp(texts[1].data, "second", 6) == 0));
+        twi_free((char *)texts[0].data);
+        twi_free((char *)texts[1].data);
+    }
+}
+
 /* A SequenceExample of one list, "l", of two features; cut anywhere it has fewer, or is refused. */
 static void lists_of_features_are_read_one_by_one(void **state)
 {
@@ -1759,6 +1783,7 @@ int main(void)
         cmocka_unit_test(what_snappy_packed_is_refused_by_each_of_its_lengths),
         cmocka_unit_test(constants_hold_what_their_type_has_or_are_refused),
         cmocka_unit_test(values_of_features_are_counted_or_refused),
+        cmocka_unit_test(values_of_features_are_read_one_by_one_too),
         cmocka_unit_test(lists_of_features_are_read_one_by_one),
         cmocka_unit_test(texts_are_refused_by_line),
         cmocka_unit_test(a_text_that_is_cut_says_less_or_nothing),
