@@ -94,6 +94,7 @@ static void assert_same(const tw_tensor *got, const tw_tensor *want)
 
 static bool by_scope;
 static int tasks = 1, compared; /* runs */
+static int one_of = 1; /* of so many cases one is run */
 
 /* What must be where a variable or the like is stays where it was. */
 static bool is_bound(const char *node, size_t size)
@@ -301,7 +302,7 @@ static void run_case(const char *name, const char *lines, const tw_session_optio
 static void run_all_of(const char *in, const char *how, const tw_session_options *options)
 {
     char path[600], name[64], saying[200];
-    int cases = 0;
+    int cases = 0, found = 0;
     const char *only = getenv("FLOW_CASE"); /* for whoever looks at one */
     folder = in;
     snprintf(path, sizeof path, "%s/%s.txt", GOLDEN_DIR, folder);
@@ -316,7 +317,7 @@ static void run_all_of(const char *in, const char *how, const tw_session_options
         for (const char *c = text; c < at; c++)
             line_number += *c == '\n';
         at += strcspn(at, "\n");
-        if ((!only || strcmp(only, name) == 0) && (tasks == 1 || is_for_tasks(at + 1)))
+        if ((only ? strcmp(only, name) == 0 : found++ % one_of == 0) && (tasks == 1 || is_for_tasks(at + 1)))
             run_case(name, at + 1, options), cases++;
     }
     assert_true(cases > 10 || only);
@@ -383,18 +384,19 @@ static int leave_tasks(void **state)
     return 0;
 }
 
-/* Each task looks at all values. */
+/* Each task looks at all values. Sanitizers see every third case in the second way and in the third. */
 static void control_flow_over_tasks_gives_tensorflows_values(void **state)
 {
     tw_devices *devices = *state;
     tasks = tw_devices_tasks(devices);
     run_all("over tasks", &(tw_session_options){.devices = devices, .allow_soft_placement = true});
+    one_of = UNDER_SANITIZER ? 3 : 1;
     run_all("over tasks, plain", &(tw_session_options){.devices = devices, .allow_soft_placement = true,
                                                        .plain_kernels = true, .disable = "all"});
     by_scope = true;
     run_all("over tasks by scope", &(tw_session_options){.devices = devices, .allow_soft_placement = true});
     printf("%d runs gave what they should\n", compared);
-    assert_true(compared >= 1100 || getenv("FLOW_CASE")); /* else cases are left out */
+    assert_true(compared >= (UNDER_SANITIZER ? 600 : 1100) || getenv("FLOW_CASE")); /* else cases are left out */
 }
 
 static tw_status run_by_name(tw_session *s, tw_graph *g, const char *name, int index, tw_tensor **value,
