@@ -15,7 +15,7 @@
 #include <thread>
 #include <ucontext.h>
 #include <vector>
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined CARD_TELLS_STACKS
 #include <sanitizer/common_interface_defs.h>
 #define LEAVE(save, stack, size) __sanitizer_start_switch_fiber(save, stack, size)
 #define ARRIVE(save, stack, size) __sanitizer_finish_switch_fiber(save, stack, size)
