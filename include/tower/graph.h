@@ -346,6 +346,10 @@ TW_API const char *tw_graph_collection(const tw_graph *graph, int i); /* its nam
  * needs one latches an error that names the op and the node. */
 TW_API void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys,
                          const tw_output *xs, int num_xs, tw_output *grads);
+/* The same with the names that TensorFlow's C API gives: under the name scope `prefix`, by ops alone, PREFIX/OnesLike,
+ * PREFIX/MatMul, PREFIX/MatMul_1. */
+TW_API void tw_gradients_under(tw_graph *graph, const char *prefix, const tw_output *ys, int num_ys,
+                               const tw_output *grad_ys, const tw_output *xs, int num_xs, tw_output *grads);
 
 #ifdef __cplusplus
 }

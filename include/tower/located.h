@@ -56,6 +56,7 @@
 #define tw_global_step(graph) (tw_global_step)(TW_AT_(graph))
 #define tw_add_to_collection(graph, ...) (tw_add_to_collection)(TW_AT_(graph), __VA_ARGS__)
 #define tw_gradients(graph, ...) (tw_gradients)(TW_AT_(graph), __VA_ARGS__)
+#define tw_gradients_under(graph, ...) (tw_gradients_under)(TW_AT_(graph), __VA_ARGS__)
 #define tw_add(graph, ...) (tw_add)(TW_AT_(graph), __VA_ARGS__)
 #define tw_sub(graph, ...) (tw_sub)(TW_AT_(graph), __VA_ARGS__)
 #define tw_mul(graph, ...) (tw_mul)(TW_AT_(graph), __VA_ARGS__)

@@ -77,11 +77,8 @@ static void differentiate(const differentiation *d, bool has_given, TF_Output *d
                    d->prefix, taken);
         return;
     }
-    if (d->prefix)
-        tw_enter_name_scope(tower, "%s", d->prefix);
-    tw_gradients(tower, d->y, d->ny, has_given ? d->given : NULL, d->x, d->nx, d->found);
-    if (d->prefix)
-        tw_leave_name_scope(tower);
+    tw_gradients_under(tower, d->prefix ? d->prefix : "gradients", d->y, d->ny, has_given ? d->given : NULL, d->x,
+                       d->nx, d->found);
     if (tw_graph_status(tower) != TW_OK) {
         tell_error(d->status, tower);
         take_back(d->graph, before);

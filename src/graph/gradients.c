@@ -50,9 +50,11 @@ bool twi_has_gradient(tw_dtype dtype)
 }
 
 /* Ones shaped like y: the gradient of a sum with respect to itself. */
-static tw_output ones_like(tw_graph *graph, tw_output y)
+static tw_output ones_like(tw_graph *graph, tw_output y, bool flat)
 {
     tw_shape shape = tw_output_shape(y);
+    if (flat)
+        return tw_node_output(tw_add_node(graph, "OnesLike", NULL, &y, 1, NULL, 0), 0);
     if (shape.rank != 0)
         return tw_node_output(tw_add_node(graph, "OnesLike", "grad_ys", &y, 1, NULL, 0), 0);
     tw_tensor *one = tw_tensor_create(tw_output_dtype(y), TW_SCALAR);
@@ -255,9 +257,11 @@ static tw_status differentiate(twi_sweep *s, tw_node *node)
     }
     twi_gradient context = {graph, node, dy, dx, s->num_nodes};
     tw_enter_colocation(graph, (tw_output){node, -1});
-    tw_enter_name_scope(graph, "%s_grad", node->name);
+    if (!s->flat)
+        tw_enter_name_scope(graph, "%s_grad", node->name);
     node->op->gradient(&context);
-    tw_leave_name_scope(graph);
+    if (!s->flat)
+        tw_leave_name_scope(graph);
     tw_leave_colocation(graph);
     for (int i = 0; i < node->num_inputs && graph->error.status == TW_OK; i++) {
         tw_output x = node->inputs[i];
@@ -329,7 +333,7 @@ static tw_status start_at(twi_sweep *s, const tw_output *ys, int num_ys, const t
                                   ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
         if (!start.node) {
             tw_enter_colocation(s->graph, ys[i]);
-            start = ones_like(s->graph, ys[i]);
+            start = ones_like(s->graph, ys[i], s->flat);
             tw_leave_colocation(s->graph);
         }
         if (s->graph->error.status == TW_OK && !twi_sweep_arrive(s, ys[i], start))
@@ -358,19 +362,17 @@ static tw_status find_home(twi_sweep *s, const tw_output *ys, int num_ys, const 
     return TW_OK;
 }
 
-void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys, const tw_output *xs,
-                  int num_xs, tw_output *grads)
+/* Prefix NULL: as tw_gradients() names what it adds. */
+static void add_gradients(tw_graph *graph, const char *prefix, const tw_output *ys, int num_ys,
+                          const tw_output *grad_ys, const tw_output *xs, int num_xs, tw_output *grads)
 {
-    TWI_NEED_OR(graph, );
-    TWI_NEED_IN(graph, ys || num_ys <= 0, "ys", );
-    TWI_NEED_IN(graph, xs || num_xs <= 0, "xs", );
-    TWI_NEED_IN(graph, grads, "grads", );
     memset(grads, 0, sizeof *grads * (size_t)num_xs);
     if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||
         check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)
         return;
-    twi_sweep s = {.graph = graph, .num_nodes = graph->nodes.count, .block = twi_scope_block(graph)};
-    tw_enter_name_scope(graph, "gradients");
+    twi_sweep s = {
+        .graph = graph, .num_nodes = graph->nodes.count, .flat = prefix != NULL, .block = twi_scope_block(graph)};
+    tw_enter_name_scope(graph, "%s", prefix ? prefix : "gradients");
     if (!take_marks(&s)) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
         goto done;
@@ -386,4 +388,25 @@ done:
     tw_leave_name_scope(graph);
     give_marks_back(&s, ys, num_ys, xs, num_xs);
     twi_frames_free(&s.frames);
+}
+
+void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys, const tw_output *xs,
+                  int num_xs, tw_output *grads)
+{
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, ys || num_ys <= 0, "ys", );
+    TWI_NEED_IN(graph, xs || num_xs <= 0, "xs", );
+    TWI_NEED_IN(graph, grads, "grads", );
+    add_gradients(graph, NULL, ys, num_ys, grad_ys, xs, num_xs, grads);
+}
+
+void tw_gradients_under(tw_graph *graph, const char *prefix, const tw_output *ys, int num_ys, const tw_output *grad_ys,
+                        const tw_output *xs, int num_xs, tw_output *grads)
+{
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, ys || num_ys <= 0, "ys", );
+    TWI_NEED_IN(graph, xs || num_xs <= 0, "xs", );
+    TWI_NEED_IN(graph, grads, "grads", );
+    TWI_NEED_IN(graph, prefix, "prefix", );
+    add_gradients(graph, prefix, ys, num_ys, grad_ys, xs, num_xs, grads);
 }

@@ -31,13 +31,15 @@ static void gradients_of_a_product(void **state)
     assert_fine(s);
     assert_float_equal(value_of(dy[0], 0), 1, 0);
     assert_float_equal(value_of(dy[1], 0), 4, 0); /* the sum of a column */
-    assert_int_equal(strncmp(TF_OperationName(dy[0].oper), "gradients/", 10), 0);
+    assert_string_equal(TF_OperationName(dy[0].oper), "gradients/MatMul");
+    assert_string_equal(TF_OperationName(dy[1].oper), "gradients/MatMul_1");
+    assert_string_equal(TF_OperationName(TF_OperationInput((TF_Input){dy[0].oper, 0}).oper), "gradients/OnesLike");
     TF_Output given = floats("given", 1, -1.5f, 2, 1);
     TF_AddGradients(graph, &y, 1, x, 2, &given, s, dy);
     assert_fine(s);
     assert_float_equal(value_of(dy[0], 1), -1.5, 0);
     assert_float_equal(value_of(dy[1], 0), 1 + 3 * 2, 0);
-    assert_int_equal(strncmp(TF_OperationName(dy[0].oper), "gradients_1/", 12), 0);
+    assert_string_equal(TF_OperationName(dy[0].oper), "gradients_1/MatMul");
     /* The last, for TensorFlow's own leaves behind what it has added. */
     TF_AddGradients(graph, &y, 1, x, 3, NULL, s, dy);
     assert_wrong(s, TF_INVALID_ARGUMENT,
@@ -66,6 +68,41 @@ static void prefixes_of_gradients_are_ones_own(void **state)
     TF_AddGradientsWithPrefix(graph, "second", &dy, 1, &x, 1, NULL, s, &second);
     assert_fine(s);
     assert_float_equal(value_of(second, 0), 2, 0);
+}
+
+/* Two calls, and what the first gradient of the second is called; NULL: it is refused. */
+static void prefixes_of_gradients_do_not_meet(void **state)
+{
+    (void)state;
+    static const char *const prefixes[][3] = {
+        {"gradients", "gradients_1", "gradients_1/MatMul"},
+        {"scope/gradients", "scope/gradients_1", "scope/gradients_1/MatMul"},
+        {"scope/gradients", "scope_1/gradients", "scope_1/gradients/MatMul"},
+        {"gradients", "gradients/sub", "gradients/sub/MatMul"},
+        {"gradients", NULL, "gradients_1/MatMul"},
+        {NULL, NULL, "gradients_1/MatMul"},
+        {"mine", "Const_0", NULL},
+        {"gradients", "gradients", NULL},
+        {"gradients", "gradients/MatMul", NULL},
+        {"gradients/MatMul", "gradients", NULL},
+        {"gradients/sub", "gradients", NULL},
+        {NULL, "gradients", NULL},
+    };
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        end(state);
+        begin(state);
+        TF_Output x[] = {floats("Const_0", 1, 2, 3, 4), floats("Const_1", 1, 0, 0, 1)}, dy[2];
+        TF_Output y = out(binary(graph, "MatMul", "MatMul", x[0], x[1], s));
+        TF_AddGradientsWithPrefix(graph, prefixes[i][0], &y, 1, x, 2, NULL, s, dy);
+        assert_fine(s);
+        TF_AddGradientsWithPrefix(graph, prefixes[i][1], &y, 1, x, 2, NULL, s, dy);
+        if (!prefixes[i][2]) {
+            assert_wrong(s, TF_INVALID_ARGUMENT, "] conflicts with existing node in the graph named [");
+            continue;
+        }
+        assert_fine(s);
+        assert_string_equal(TF_OperationName(dy[0].oper), prefixes[i][2]);
+    }
 }
 
 static void op_without_a_gradient_leaves_the_graph_as_it_was(void **state)
@@ -488,6 +525,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sessions_without_a_graph_run_by_names, begin, end),
         cmocka_unit_test_setup_teardown(gradients_of_a_product, begin, end),
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_are_ones_own, begin, end),
+        cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
