@@ -517,6 +517,8 @@ static int lead_in(const TF_OperationDescription *d, tw_import_input *inputs)
     for (int i = 0; i < d->num_inputs + d->num_controls; i++)
         inputs[count++] = (tw_import_input){
             TF_OperationName(d->inputs[i].oper), d->inputs[i].index, {d->inputs[i].oper->node, d->inputs[i].index}};
+    for (int i = 0; i < d->num_inputs && may_call(d); i++) /* for nodes of a function that wait for its argument */
+        inputs[count++] = (tw_import_input){TF_OperationName(d->inputs[i].oper), -1, {d->inputs[i].oper->node, -1}};
     for (int i = 0; i < d->num_beside; i++) {
         const char *name = strncmp(d->beside[i], "loc:@", 5) == 0 ? d->beside[i] + 5 : d->beside[i];
         tw_node *beside = tw_graph_find(d->graph->tower, name);
@@ -581,7 +583,7 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
     tw_error error = TW_NO_ERROR;
     tw_node *node = NULL;
     const char *name = d->name;
-    size_t most_inputs = (size_t)d->num_inputs + (size_t)d->num_controls + (size_t)d->num_beside + 1;
+    size_t most_inputs = 2 * (size_t)d->num_inputs + (size_t)d->num_controls + (size_t)d->num_beside + 1;
     tw_import_input *inputs = check(d, status) ? calloc(most_inputs, sizeof *inputs) : NULL;
     if (!is_ok(status))
         return NULL;

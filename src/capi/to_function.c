@@ -11,6 +11,12 @@
 /* Of a name in a function, with an output behind it; names of Tower's nodes have 4,095 bytes. */
 enum { MOST_TEXT = 8192 };
 
+/* A node that has another name in the function, where one of its arguments or results has its own. */
+typedef struct renamed {
+    const tw_node *node;
+    char *name;
+} renamed;
+
 typedef struct body {
     const TF_Graph *graph;
     const char *name;
@@ -24,6 +30,8 @@ typedef struct body {
     const TF_Operation *const *controls; /* what runs whenever the function does, */
     const char *const *control_names;    /* and how it is known by that; NULL: by the names of the operations */
     int ncontrols;
+    renamed *renamed;
+    int num_results, num_arguments, num_nodes, num_renamed; /* that have names so far */
     TF_Status *status;
 } body;
 
@@ -32,48 +40,87 @@ typedef struct body {
 /* As names of arguments are: small letters, digits and underscores, beginning with a letter. To be freed. */
 static char *argument_name(const char *text)
 {
-    char *name = malloc(strlen(text) + 2), *to = name;
-    if (name && !isalpha((unsigned char)*text))
-        *to++ = 'x';
-    for (; name && *text; text++)
-        *to++ = (char)(isalnum((unsigned char)*text) ? tolower((unsigned char)*text) : '_');
-    if (name)
-        *to = 0;
+    while (*text && !isalpha((unsigned char)*text))
+        text++;
+    char *name = strdup(*text ? text : "unknown");
+    for (char *c = name; c && *c; c++)
+        *c = (char)(isalnum((unsigned char)*c) ? tolower((unsigned char)*c) : '_');
     return name;
 }
 
-static bool is_taken(const body *b, const char *name, int arguments, int results)
+static const char *name_of(const body *b, const tw_node *node)
 {
-    for (int i = 0; i < arguments + results; i++)
-        if (strcmp(i < arguments ? b->arguments[i] : b->results[i - arguments], name) == 0)
-            return true;
-    return false;
+    for (int i = 0; i < b->num_renamed; i++)
+        if (b->renamed[i].node == node)
+            return b->renamed[i].name;
+    return tw_node_name(node);
 }
 
-/* The name, or NAME_1 and so on if one of the first arguments and results has it. To be freed. */
-static char *unique_name(const body *b, const char *text, int arguments, int results)
+static bool is_taken(const body *b, const char *name)
 {
-    char *base = argument_name(text), *name = base ? malloc(strlen(base) + 16) : NULL;
+    for (int i = 0; i < b->num_results; i++)
+        if (strcmp(b->results[i], name) == 0)
+            return true;
+    for (int i = 0; i < b->num_arguments; i++)
+        if (strcmp(b->arguments[i], name) == 0)
+            return true;
+    for (int i = 0; i < b->num_renamed; i++)
+        if (strcmp(b->renamed[i].name, name) == 0)
+            return true;
+    const tw_node *node = b->num_nodes ? tw_graph_find(b->graph->tower, name) : NULL;
+    return node && tw_node_number(node) < b->num_nodes && b->within[tw_node_number(node)] &&
+           strcmp(name_of(b, node), name) == 0;
+}
+
+/* The name, which is freed, or NAME_0 and so on if it is taken. To be freed. */
+static char *unique_name(const body *b, char *base)
+{
+    char *name = base ? malloc(strlen(base) + 16) : NULL;
     if (name)
         strcpy(name, base);
-    for (int k = 1; name && is_taken(b, name, arguments, results); k++)
+    for (int k = 0; name && is_taken(b, name); k++)
         sprintf(name, "%s_%d", base, k);
     free(base);
     return name;
 }
 
+/* Whose names are taken by arguments and results. */
+static bool rename_nodes(body *b)
+{
+    for (int i = 0; i < b->graph->num_operations; i++) {
+        const tw_node *node = b->graph->operations[i]->node;
+        if (b->within[i] && is_taken(b, tw_node_name(node))) {
+            renamed *grown = realloc(b->renamed, sizeof *grown * ((size_t)b->num_renamed + 1));
+            if (grown)
+                b->renamed = grown;
+            char *name = grown ? unique_name(b, strdup(tw_node_name(node))) : NULL;
+            if (!name)
+                return false;
+            b->renamed[b->num_renamed++] = (renamed){node, name};
+        }
+        b->num_nodes = i + 1;
+    }
+    return true;
+}
+
+/* Results keep their names, then arguments, then nodes, as in TensorFlow. */
 static bool give_names(body *b, const char *const *output_names)
 {
     b->arguments = calloc((size_t)b->ninputs + 1, sizeof *b->arguments);
     b->results = calloc((size_t)b->noutputs + 1, sizeof *b->results);
     bool fits = b->arguments && b->results;
-    for (int i = 0; i < b->ninputs && fits; i++)
-        fits = (b->arguments[i] = unique_name(b, TF_OperationName(b->inputs[i].oper), i, 0)) != NULL;
     for (int i = 0; i < b->noutputs && fits; i++) {
         const char *name = TF_OperationName(b->outputs[i].oper);
-        b->results[i] = output_names ? strdup(output_names[i]) : unique_name(b, name, b->ninputs, i);
-        fits = b->results[i];
+        b->results[i] = output_names ? strdup(output_names[i]) : unique_name(b, argument_name(name));
+        if ((fits = b->results[i]))
+            b->num_results++;
     }
+    for (int i = 0; i < b->ninputs && fits; i++) {
+        b->arguments[i] = unique_name(b, argument_name(TF_OperationName(b->inputs[i].oper)));
+        if ((fits = b->arguments[i]))
+            b->num_arguments++;
+    }
+    fits = fits && rename_nodes(b);
     if (!fits)
         set_no_memory(b->status);
     return fits;
@@ -104,6 +151,15 @@ static int find_argument_of(const body *b, TF_Output output)
         if (b->inputs[i].oper == output.oper && b->inputs[i].index == output.index)
             return i;
     return -1;
+}
+
+/* The first argument that the node gives, unless it is of the body; NULL: none. */
+static const char *find_argument_from(const body *b, const tw_node *node)
+{
+    for (int i = 0; i < b->ninputs && !b->within[tw_node_number(node)]; i++)
+        if (b->inputs[i].oper->node == node)
+            return b->arguments[i];
+    return NULL;
 }
 
 static bool check_ends(const body *b, const char *const *output_names)
@@ -218,7 +274,7 @@ static bool name_output(const body *b, TF_Output output, char *text, size_t size
         op ? find_argument(output.oper->node, op->outputs, op->num_outputs, output.index, &first) : NULL;
     if (!b->within[tw_node_number(output.oper->node)] || !result)
         return false;
-    snprintf(text, size, "%s:%s:%d", TF_OperationName(output.oper), result->name, output.index - first);
+    snprintf(text, size, "%s:%s:%d", name_of(b, output.oper->node), result->name, output.index - first);
     return true;
 }
 
@@ -257,14 +313,15 @@ static bool write_inputs(const body *b, TF_Operation *oper, wire_reader inputs, 
     }
     for (int i = 0; i < tw_node_num_control_inputs(oper->node); i++) {
         const tw_node *from = tw_node_control_input(oper->node, i);
-        if (!b->within[tw_node_number(from)]) {
+        const char *argument = find_argument_from(b, from);
+        if (!b->within[tw_node_number(from)] && !argument) {
             set_status(b->status, TF_INVALID_ARGUMENT,
                        "The source of control edge [%s:-1 -> %s:-1] is not in the body. Encountered while creating "
                        "function '%s'",
                        tw_node_name(from), TF_OperationName(oper), b->name);
             return false;
         }
-        snprintf(text, sizeof text, "^%s", tw_node_name(from));
+        snprintf(text, sizeof text, "^%s", argument ? argument : name_of(b, from));
         wire_text(node, INPUT, text);
     }
     return true;
@@ -273,14 +330,15 @@ static bool write_inputs(const body *b, TF_Operation *oper, wire_reader inputs, 
 /* What a NodeDef says but its inputs. */
 static bool write_node(const body *b, TF_Operation *oper, wire *def)
 {
-    enum { NODE = 3, INPUT = 3 };
+    enum { NODE = 3, NAME = 1, INPUT = 3 };
     wire node = {0};
     wire_field field;
     TF_Buffer whole = {0};
     TF_OperationToNodeDef(oper, &whole, b->status);
     wire_reader r = wire_read(whole.data, whole.length);
+    wire_text(&node, NAME, name_of(b, oper->node));
     for (const uint8_t *from = r.at; is_ok(b->status) && wire_next(&r, &field); from = r.at)
-        if (field.number != INPUT)
+        if (field.number != NAME && field.number != INPUT)
             wire_append(&node, from, (size_t)(r.at - from));
     bool written = is_ok(b->status) && write_inputs(b, oper, wire_read(whole.data, whole.length), &node);
     if (whole.data_deallocator)
@@ -332,7 +390,7 @@ static bool write_function(const body *b, const char *description, wire *def)
         write_argument(&signature, OUTPUT, b->results[i], b->outputs[i]);
     for (int i = 0; i < b->graph->num_operations; i++) {
         const tw_op_info *op = b->within[i] ? op_of(b->graph->operations[i]) : NULL;
-        is_stateful |= op && op->is_stateful;
+        is_stateful |= op && op->is_stateful && !tw_node_is_placeholder(b->graph->operations[i]->node);
     }
     if (description)
         wire_text(&signature, DESCRIPTION, description);
@@ -355,7 +413,7 @@ static bool write_function(const body *b, const char *description, wire *def)
         write_pair(def, RET, b->results[i], text);
     }
     for (int i = 0; i < b->ncontrols; i++)
-        write_pair(def, CONTROL_RET, control_name(b, i), tw_node_name(b->controls[i]->node));
+        write_pair(def, CONTROL_RET, control_name(b, i), name_of(b, b->controls[i]->node));
     return true;
 }
 
@@ -404,10 +462,13 @@ TF_Function *TF_GraphToFunctionWithControlOutputs(
     if (written)
         function = new_function(&def, status);
     wire_free(&def);
-    for (int i = 0; b.arguments && i < ninputs; i++)
+    for (int i = 0; i < b.num_arguments; i++)
         free(b.arguments[i]);
-    for (int i = 0; b.results && i < noutputs; i++)
+    for (int i = 0; i < b.num_results; i++)
         free(b.results[i]);
+    for (int i = 0; i < b.num_renamed; i++)
+        free(b.renamed[i].name);
+    free(b.renamed);
     free(b.arguments);
     free(b.results);
     free(b.within);

@@ -266,9 +266,11 @@ static char *resolve(twi_functions *f, const place *p, const char *input)
     bool control = input[0] == '^';
     if (!p->function)
         return (char *)input;
+    int argument = argument_number(p, input + control);
+    if (control && argument >= 0)
+        return PRINT("^%.*s", (int)strcspn(p->arguments[argument], ":"), p->arguments[argument]);
     if (control)
         return PRINT("^%s%s", p->prefix, input + 1);
-    int argument = argument_number(p, input);
     if (argument >= 0)
         return p->arguments[argument];
     char *name = twi_arena_strdup(f->arena, input), *output = name ? strchr(name, ':') : NULL;

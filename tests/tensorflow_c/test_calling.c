@@ -288,6 +288,48 @@ static void functions_run_their_control_outputs(void **state)
     close_session(session, s);
 }
 
+/* Results keep their names, then arguments, then nodes. */
+static void names_in_functions_differ(void **state)
+{
+    (void)state;
+    TF_Operation *x = placeholder(graph, "Feed/1", TF_INT32, s), *y = placeholder(graph, "2feed_1", TF_INT32, s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "AddN", "sum");
+    TF_AddInputList(d, (TF_Output[]){out(x), out(y)}, 2);
+    TF_AddControlInput(d, x); /* an argument may be waited for */
+    TF_Output inputs[] = {out(x), out(y)}, sum = out(TF_FinishOperation(d, s)), outputs[] = {sum, out(x), sum};
+    assert_fine(s);
+    TF_Function *function = TF_GraphToFunction(graph, "F", 0, -1, NULL, 2, inputs, 3, outputs, NULL, NULL, NULL, s);
+    assert_fine(s);
+    static const char *const parts[] = {
+        "\x12\x0c\x0a\x08"
+        "feed_1_0\x18\3\x12\x0c\x0a\x08"
+        "feed_1_1\x18\3"
+        "\x1a\7\x0a\3sum\x18\3\x1a\x0a\x0a\6feed_1\x18\3\x1a\x09\x0a\5sum_0\x18\3",
+        "\x0a\5sum_1\x12\4AddN",
+        "\x1a\x08"
+        "feed_1_0\x1a\x08"
+        "feed_1_1\x1a\x09^feed_1_0",
+        "\x0a\3sum\x12\x0bsum_1:sum:0",
+        "\x0a\6feed_1\x12\x08"
+        "feed_1_0",
+        "\x0a\5sum_0\x12\x0bsum_1:sum:0",
+    };
+    TF_Buffer *def = TF_NewBuffer();
+    TF_FunctionToFunctionDef(function, def, s);
+    assert_fine(s);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_non_null(memmem(def->data, def->length, parts[i], strlen(parts[i])));
+    TF_DeleteBuffer(def);
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    TF_DeleteFunction(function);
+    TF_Operation *call = binary(graph, "F", "call", out(constant(graph, "two", int_tensor(2), s)),
+                                out(constant(graph, "three", int_tensor(3), s)), s);
+    assert_float_equal(value_of((TF_Output){call, 0}, 0), 5, 0);
+    assert_float_equal(value_of((TF_Output){call, 1}, 0), 2, 0);
+    assert_float_equal(value_of((TF_Output){call, 2}, 0), 5, 0);
+}
+
 static void wrong_functions_say_what_is_wrong(void **state)
 {
     (void)state;
@@ -530,6 +572,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
+        cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
         cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
