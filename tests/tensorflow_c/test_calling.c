@@ -470,6 +470,16 @@ static void wrong_loops_say_what_is_wrong(void **state)
         TF_FinishWhile(&loop, s, outputs);
         assert_wrong(s, TF_INVALID_ARGUMENT, texts[i]);
     }
+    for (int i = 0; i < 3; i++) { /* outputs of other graphs */
+        TF_WhileParams loop = begin_loop(&x, 1);
+        loop.name = "loop";
+        TF_Operation *less = binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], loop.cond_inputs[0], s);
+        loop.cond_output = i == 0 ? loop.body_inputs[0] : out(less);
+        loop.body_outputs[0] = i == 1 ? loop.cond_inputs[0] : i == 2 ? x : loop.body_inputs[0];
+        TF_FinishWhile(&loop, s, outputs);
+        assert_wrong(s, TF_INVALID_ARGUMENT, "Requested return tensor '");
+        assert_wrong(s, TF_INVALID_ARGUMENT, ":0' not found in graph def");
+    }
     TF_WhileParams loop = begin_loop(&x, 1);
     TF_AbortWhile(&loop);
 }
