@@ -1663,6 +1663,19 @@ static void nothing_may_lie_between_the_index_and_the_footer(void **state)
     twi_table_free(&table);
 }
 
+/* Reads it, counting entries, while the n-th allocation fails: whether there was one, which then was told. */
+static bool read_when_memory_fails(const twi_table_builder *table, int n, int *count)
+{
+    *count = 0;
+    error = (tw_error){0};
+    fail_allocation(n);
+    tw_status status = twi_table_read(table->file.data, table->file.size, count_entry, count, &error);
+    bool failed = stop_failing_allocations();
+    assert_int_equal(memory.live, 0);
+    assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+    return failed;
+}
+
 /* The key of a block in the index may take more than all keys in it. */
 static void a_long_key_that_memory_lacks_for_is_not_called_damaged(void **state)
 {
@@ -1677,15 +1690,8 @@ static void a_long_key_that_memory_lacks_for_is_not_called_damaged(void **state)
         twi_text_append(&blocks[2], "~", 1);
     twi_text_append(&blocks[2], BYTES("\0\x0d" END));
     wrap_blocks(&table, blocks, (char[3]){0}, NULL);
-    for (int n = 0; failed; n++) {
-        int count = 0;
-        error = (tw_error){0};
-        fail_allocation(n);
-        tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
-        failed = stop_failing_allocations();
-        assert_int_equal(memory.live, 0);
-        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
-    }
+    for (int n = 0, count; failed; n++)
+        failed = read_when_memory_fails(&table, n, &count);
     twi_table_free(&table);
     for (int i = 0; i < 3; i++)
         twi_text_free(&blocks[i]);
@@ -1851,14 +1857,8 @@ static void a_compressed_block_that_memory_lacks_for_is_not_called_damaged(void 
     twi_table_builder table;
     bool failed = true;
     wrap_block(&table, packed, sizeof packed - 1, 1);
-    for (int n = 0; failed; n++) {
-        int count = 0;
-        error = (tw_error){0};
-        fail_allocation(n);
-        tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
-        failed = stop_failing_allocations();
-        assert_int_equal(memory.live, 0);
-        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+    for (int n = 0, count; failed; n++) {
+        failed = read_when_memory_fails(&table, n, &count);
         assert_int_equal(count, !failed);
     }
     twi_table_free(&table);
