@@ -199,18 +199,20 @@ TFE_TensorHandle *new_handle(TF_Tensor *tensor, TF_Output node, const char *devi
     return handle;
 }
 
+static TF_Tensor *share(const TF_Tensor *tensor)
+{
+    return make_tensor(tensor->type, tensor->dims, tensor->num_dims, tensor->memory);
+}
+
 /* The same tensor or resource, on another device if that is given. */
 static TFE_TensorHandle *copy_handle(const TFE_TensorHandle *h, const char *device, TF_Status *status)
 {
-    TF_Tensor *shared =
-        h->tensor ? make_tensor(h->tensor->type, h->tensor->dims, h->tensor->num_dims, h->tensor->memory) : NULL;
-    return new_handle(shared, h->node, device ? device : h->device, status);
+    return new_handle(h->tensor ? share(h->tensor) : NULL, h->node, device ? device : h->device, status);
 }
 
 TFE_TensorHandle *TFE_NewTensorHandle(const TF_Tensor *t, TF_Status *status)
 {
-    TF_Tensor *shared = make_tensor(t->type, t->dims, t->num_dims, t->memory);
-    return new_handle(shared, (TF_Output){0}, NULL, status);
+    return new_handle(share(t), (TF_Output){0}, NULL, status);
 }
 
 void TFE_DeleteTensorHandle(TFE_TensorHandle *h)
@@ -276,7 +278,7 @@ TF_Tensor *TFE_TensorHandleResolve(TFE_TensorHandle *h, TF_Status *status)
                    TF_OperationName(h->node.oper));
         return NULL;
     }
-    TF_Tensor *shared = make_tensor(h->tensor->type, h->tensor->dims, h->tensor->num_dims, h->tensor->memory);
+    TF_Tensor *shared = share(h->tensor);
     TF_SetStatus(status, TF_OK, "");
     if (!shared)
         set_no_memory(status);

@@ -20,11 +20,12 @@ struct TFE_Context {
 struct TFE_TensorHandle {
     int references;
     TF_Tensor *tensor; /* NULL: a resource, */
-    TF_Output node;    /* which is what this node of the context makes */
+    TF_Output node;    /* which is what this node of the context makes; of no operation where there is a tensor */
     char *device;      /* in full */
 };
 
-/* Takes the tensor (NULL: a resource) over. NULL: memory ran out. device NULL: the first CPU. */
+/* Takes the tensor over; without one, and without a node that makes a resource, memory has run out. NULL: it did here.
+ * device NULL: the first CPU. */
 TFE_TensorHandle *new_handle(TF_Tensor *tensor, TF_Output node, const char *device, TF_Status *status);
 static inline TFE_TensorHandle *retain_handle(TFE_TensorHandle *handle)
 {

@@ -641,15 +641,13 @@ static void give(execution *e, TFE_TensorHandle **retvals)
 {
     const char *device = tw_session_device(tower_session_of(e->op->context->session), e->built->operation->node);
     for (int i = 0, at = 0; i < e->num_outputs; i++) {
-        TF_Tensor *tensor = NULL;
-        if (!is_resource(e, i)) {
-            tensor = tensor_from_tower(e->results[at]);
+        bool resource = is_resource(e, i);
+        TF_Tensor *tensor = resource ? NULL : tensor_from_tower(e->results[at]);
+        if (!resource)
             e->results[at++] = NULL;
-            if (!tensor)
-                set_no_memory(e->status);
-        }
+        TF_Output node = {resource ? e->built->operation : NULL, i};
         if (is_ok(e->status))
-            retvals[i] = new_handle(tensor, (TF_Output){e->built->operation, i}, device, e->status);
+            retvals[i] = new_handle(tensor, node, device, e->status);
         else
             TF_DeleteTensor(tensor);
     }
