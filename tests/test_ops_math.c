@@ -75,6 +75,30 @@ static void what_no_memory_holds_is_refused_when_it_is_built(void **state)
     assert_int_equal(tw_shape_elements(TW_SHAPE(INT64_C(1) << 40, 0)), 0);
 }
 
+/* What lay on the stack before is no rank: a MatrixSolveLs whose stacks differ copied that many dimensions once. */
+static __attribute__((noinline)) void fill_stack(void)
+{
+    volatile unsigned char bytes[1 << 15];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = 0x11;
+}
+
+static void systems_whose_stacks_differ_are_refused(void **state)
+{
+    (void)state;
+    for (int least_squares = 0; least_squares <= 1; least_squares++) {
+        tw_graph *g = tw_graph_create();
+        tw_output inputs[] = {tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2, 3, 3)),
+                              tw_placeholder(g, TW_FLOAT32, TW_SHAPE(5, 3, 1)),
+                              tw_placeholder(g, TW_FLOAT64, TW_SCALAR)};
+        fill_stack();
+        const char *op = least_squares ? "MatrixSolveLs" : "MatrixSolve";
+        assert_null(tw_add_node(g, op, "x", inputs, 2 + least_squares, NULL, 0));
+        assert_message(tw_graph_message(g), "shapes differ: [2] and [5]");
+        tw_graph_destroy(g);
+    }
+}
+
 enum { SIDE = 21, COLUMNS = 3 }; /* of matrices that are taken apart by halves, the last of them odd */
 
 typedef double complex square[SIDE][SIDE];
@@ -187,6 +211,7 @@ int main(void)
         cmocka_unit_test(an_empty_tensor_is_done_with_at_once),
         cmocka_unit_test(what_is_no_number_is_not_converted),
         cmocka_unit_test(what_no_memory_holds_is_refused_when_it_is_built),
+        cmocka_unit_test(systems_whose_stacks_differ_are_refused),
         cmocka_unit_test(matrices_that_are_taken_apart_are_solved),
         cmocka_unit_test(large_positive_matrices_have_a_root),
     };

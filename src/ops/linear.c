@@ -427,7 +427,9 @@ static tw_status least_squares_shape(twi_inference *c)
     a.rank -= 2;
     b.rank -= 2;
     status = twi_merge_shapes(a, b, &batch, c->error);
-    memcpy(out.dims, batch.dims, sizeof *out.dims * (size_t)(batch.rank > 0 ? batch.rank : 0));
+    if (status != TW_OK)
+        return status;
+    memcpy(out.dims, batch.dims, sizeof *out.dims * (size_t)batch.rank);
     c->outputs[0] = out;
     return status;
 }
