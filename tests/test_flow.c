@@ -432,8 +432,9 @@ static void a_loop_over_tasks_ends_where_data_end_and_begins_anew(void **state)
     tw_graph *g = tw_graph_create();
     assert_ok(tw_meta_graph_import(g, bytes, size, NULL, &error));
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = *state}, &s, &error));
-    for (int turn = 0; turn < 20; turn++)
-        add_up_until_the_end(s, g, turn % 2 ? "sum" : "sum_of_vector");
+    const char *const sums[] = {"sum", "sum_of_vector", "sum_of_sums", "sum_of_vectors"};
+    for (int turn = 0; turn < 24; turn++)
+        add_up_until_the_end(s, g, sums[turn % 4]);
     free(bytes);
     tw_session_destroy(s);
     tw_graph_destroy(g);

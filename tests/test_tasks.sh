@@ -168,6 +168,10 @@ diff ends.log ends2.log || fail "a runner on two tasks has other losses"
     > ends4.log 2>&1 || fail "a runner with a loop whose shapes change"
 grep -q '^step 7: loss = 477.5$' ends4.log && grep -q '^the data ended after 7 steps' ends4.log ||
     fail "a runner with a loop whose shapes change has other losses" # the numbers 5 to 10 and 6 to 12
+"$tower" launch -n 3 --deadline 5 -- "$tower" run "$here/golden/tf1_queues_loops.meta" --fetch loss --target train \
+    --steps 100 > ends5.log 2>&1 || fail "loops in loops that two runners and a step plan at once"
+tail -n 2 ends5.log | diff - <(printf 'step 14: loss = [3] 2 1.43115234 0\nthe data ended after 14 steps\n') ||
+    fail "loops in loops that two runners and a step plan at once have other losses"
 diff <(head -n 2 ends.log) ends3.log || fail "a runner on two tasks that is stopped has other losses"
 # What all refuse alike one says, where they have joined each other by then.
 "$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues_tasks.meta" --ps-hosts a --fetch loss > alike.log 2>&1

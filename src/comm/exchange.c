@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_CHANNELS = 1 << 24 };
+enum { MOST_CHANNELS = 1 << 30 }; /* 64 loops within each other have as many, among 16,000 devices */
 /* Channels that are no receiver's. */
 enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6, SAID = -7 };
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
@@ -403,14 +403,14 @@ typedef struct range {
 
 static uint64_t pack_range(int channel, int count, tw_status status)
 {
-    return (uint64_t)channel | (uint64_t)count << 24 | (uint64_t)status << 48;
+    return (uint64_t)channel | (uint64_t)count << 32 | (uint64_t)status << 56;
 }
 
 static range unpack_range(uint64_t number)
 {
-    int first = (int)(number & (MOST_CHANNELS - 1)), count = (int)(number >> 24 & (MOST_CHANNELS - 1));
+    int first = (int)(number & (MOST_CHANNELS - 1)), count = (int)(number >> 32 & 0xffffff);
     int end = count < MOST_CHANNELS - first ? first + count : MOST_CHANNELS;
-    return (range){first, end, number >> 48 <= TW_DATA_LOSS ? (tw_status)(number >> 48) : TW_OK};
+    return (range){first, end, number >> 56 <= TW_DATA_LOSS ? (tw_status)(number >> 56) : TW_OK};
 }
 
 static void end_channels(twi_exchange *x, int peer, range r, const char *why)

@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 enum { TWI_REASON = 600 }; /* bytes of what is said of a failure */
-enum { TWI_MAGIC = 0x544f5753 }; /* another one where messages mean something else */
+enum { TWI_MAGIC = 0x544f5754 }; /* another one where messages mean something else */
 /* So far messages of a channel are counted, and then from 0 again: its number and theirs fit in the tag of an MPI. */
 enum { TWI_NUMBERS = 64 };
 

@@ -97,7 +97,6 @@ struct tw_devices {
     struct twi_comm *comm;             /* with the tasks whose devices these are; NULL: they are all of this process, or
                                           there are more tasks only in plans */
     int task, tasks;                   /* this process, and of how many: 0 and 1 if it stands alone */
-    int num_spanning;                  /* loops that were planned over several tasks: the same number on each of them */
     twi_device_ops *absent;            /* [count] tables of those of other tasks; NULL: there are none */
 };
 

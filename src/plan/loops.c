@@ -272,7 +272,7 @@ static bool is_elsewhere(const twi_planning *p, const twi_device *device)
  * yet they may. */
 static bool spans_tasks(const twi_planning *p, const twi_plan *round)
 {
-    bool spans = !round || round->spans;
+    bool spans = !round || round->depth > 0;
     if (spans)
         return true;
     for (int d = 0; d < round->num_lists && !spans; d++)
@@ -282,17 +282,17 @@ static bool spans_tasks(const twi_planning *p, const twi_plan *round)
     return spans;
 }
 
-/* What tasks say to each other in its rounds has channels that are no other run's. Loops that were planned long ago may
- * have had the same: all that was said there has been heard. */
-static void note_span(const twi_planning *p, twi_loop *loop)
+/* What tasks say to each other in its rounds has channels that are no other run's, which lie behind those around it.
+ * depth: of loops in a round. */
+static void note_span(const twi_planning *p, twi_loop *loop, int depth)
 {
-    enum { NUMBERS = 4096 };
     loop->spans = loop->device < 0 && !p->request->alone && p->request->devices->tasks > 1 &&
                   spans_tasks(p, loop->plan);
-    loop->lane = loop->spans ? TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS : TWI_ALONE;
+    loop->lane = loop->spans ? twi_lane_within(p->request->lane) : TWI_ALONE;
     if (loop->plan)
         loop->plan->lane = loop->lane;
-    p->plan->spans = p->plan->spans || loop->spans;
+    if (loop->spans && p->plan->depth < 1 + depth)
+        p->plan->depth = 1 + depth;
 }
 
 /* Each round is planned when it comes (run/rounds.h): what it is cut of. */
@@ -323,18 +323,19 @@ static tw_status make_chained(looping *l, twi_loop *loop)
         chained->known[i] = l->feeds.items[i].value ? tw_tensor_retain(l->feeds.items[i].value) : NULL;
     }
     loop->chained = chained;
-    note_span(l->c->p, loop);
-    chained->lane = loop->lane;
     tw_status status = TW_OK;
+    int depth = 0;
     for (int id = 0; id < count_nodes(l) && status == TW_OK; id++) {
         const tw_node *node = l->c->p->request->graph->nodes.items[id];
         if (!is_in_loop(l, node))
             continue;
         chained->ends = chained->ends || twi_may_end(node->op, &node->attrs, node->num_inputs);
-        chained->nests = chained->nests || l->c->frames->of[id] != l->number;
+        int within = l->c->frames->items.items[l->c->frames->of[id]].depth - l->frame->depth;
+        depth = depth > within ? depth : within;
         if (twi_op_is(node->op, TWI_PUTS))
             status = twi_series_vary(l->c, node);
     }
+    note_span(l->c->p, loop, depth);
     return status;
 }
 
@@ -379,6 +380,7 @@ static tw_status plan_round(looping *l, twi_loop **result)
     request.num_changing = l->merges.count;
     request.soft_budget = 0;
     request.behind = NULL;
+    request.lane = twi_lane_within(request.lane);
     request.series = request.series ? request.series : &plan->series;
     tw_status status = twi_plan_create(&request, &loop->plan, c->p->error);
     while (status == TW_OK && !loop->plan->border && learn_elements(l, loop->plan)) {
@@ -394,9 +396,9 @@ static tw_status plan_round(looping *l, twi_loop **result)
     for (int d = 0; d < devices; d++)
         used += loop->plan->lists[d].count > 0;
     bool one = used <= 1 && (!used || loop->plan->lists[request.home].count);
-    loop->device = one && !loop->plan->spans ? request.home : -1;
+    loop->device = one && loop->plan->depth == 0 ? request.home : -1;
     loop->owns_arenas = loop->device < 0;
-    note_span(c->p, loop);
+    note_span(c->p, loop, loop->plan->depth);
     return TW_OK;
 }
 

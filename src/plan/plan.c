@@ -267,6 +267,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
         return twi_fail_memory(error, "making a plan");
     twi_planning p = {.request = request, .plan = plan, .error = error};
     plan->num_lists = request->devices->count;
+    plan->lane = request->lane;
     plan->lists = twi_arena_alloc(&plan->arena, sizeof *plan->lists * (size_t)plan->num_lists);
     plan->region = twi_region_create();
     p.rewriting = (twi_rewriting){

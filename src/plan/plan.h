@@ -88,6 +88,7 @@ typedef struct twi_request {
     const struct twi_frames *frames; /* of a loop's round: those of the graph, and */
     int frame;                   /* which one it is; 0: it is a run of the graph */
     int home;                    /* device on which feeds enter */
+    int lane;                    /* whose plan it will be */
     bool beside;                 /* of several tasks others may plan something else before this, in another lane */
     twi_series_table *series;    /* of a loop's round: the run's stacks and arrays */
     int num_changing;            /* how many of the feeds the first fetches but one become in the next round */
@@ -96,7 +97,15 @@ typedef struct twi_request {
 
 enum { TWI_ALONE = -1 }; /* instead of a lane's number: its runs have nothing to do with other tasks */
 enum { TWI_MOST_LANES = 1024, TWI_FIRST_GIVEN = 512 }; /* of a session; those from there on it gives out, to queue runners;
-                                                           loops that span tasks have numbers behind them */
+                                                           what is within them has numbers behind them */
+
+/* Of the loops of a lane's plans that span tasks. One serves all that lie equally deep: in each task they are steps of
+ * one list, the first device's, so one comes after the other. So every task knows the lanes of loops that it has not
+ * planned yet, and what others plan meanwhile changes none. */
+static inline int twi_lane_within(int lane)
+{
+    return lane == TWI_ALONE ? TWI_ALONE : lane + TWI_MOST_LANES;
+}
 
 /* A step: the list of which device, and where in it. */
 typedef struct twi_step_id {
@@ -119,7 +128,7 @@ typedef struct twi_loop {
     int num_changing, num_results; /* num_feeds and num_fetches are the plan's */
     int device;                  /* of the step, and the only one with a list; -1: there are several */
     bool spans;                  /* tasks: all of them run its rounds together, ... */
-    int lane;                    /* ... with messages of a lane of its own */
+    int lane;                    /* ... in the one within their plan's; else TWI_ALONE */
     void **arenas;               /* [devices] of the plan */
     bool owns_arenas;            /* else they are the step's workspace */
     struct twi_step **steps;     /* [num_steps] of that list, what does something */
@@ -135,8 +144,7 @@ typedef struct twi_chained {
     tw_tensor **known;        /* [num_fed] what does not change and is known already; NULL: it comes */
     int num_fed, num_fetches;
     int frame;                /* whose round it is */
-    int lane;                 /* the loop's */
-    bool ends, nests;         /* nodes of it take from a queue or a data set; are in loops of its own */
+    bool ends;                /* nodes of it take from a queue or a data set */
     twi_series_table *series; /* the run's stacks and arrays */
     const struct twi_planner *planner;
     struct twi_rounds *rounds; /* what they run in (run/rounds.h); NULL: none has yet */
@@ -275,11 +283,11 @@ typedef struct twi_plan {
     twi_list *lists;             /* [num_lists], one for each device of the set, in its order */
     int num_lists;
     int lane;                    /* whose plan it is: runs of different ones overlap */
+    int depth;                   /* to which loops that span tasks lie in it; 0: there are none */
     twi_segment *segments;
     int num_segments;
     TWI_ARRAY(twi_loop *) loops;
     twi_series_table series;     /* of a run's plan */
-    bool spans;                  /* one of its loops does */
     bool *ends;                  /* [tasks] who take from queues or data sets, of whom all hear where there is no more;
                                   * NULL: nobody does */
     bool apart;                  /* it is one task's, of several, and gives nothing: the others need not plan or run it */

@@ -72,7 +72,7 @@ static bool is_apart(const twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     const twi_plan *plan = p->plan;
-    bool apart = region->nodes.count > 0 && !plan->spans;
+    bool apart = region->nodes.count > 0 && plan->depth == 0;
     for (int id = 0; id < region->nodes.count && apart; id++)
         apart = twi_same_task(plan->lists[region->nodes.items[id]->device].device,
                               plan->lists[region->nodes.items[0]->device].device);
@@ -121,23 +121,12 @@ static void mark_who_may_end(const twi_plan *plan, bool *ends, int tasks)
     }
 }
 
-/* Loops that some task may not have planned yet have channels that it does not know. */
-static bool knows_its_loops(const twi_plan *plan)
-{
-    bool known = true;
-    for (int i = 0; i < plan->loops.count && known; i++) {
-        const twi_loop *loop = plan->loops.items[i];
-        known = loop->plan ? knows_its_loops(loop->plan) : !loop->chained || !loop->chained->nests;
-    }
-    return known;
-}
-
 static tw_status find_who_may_end(const twi_planning *p)
 {
     twi_plan *plan = p->plan;
     int tasks = p->request->devices->comm->tasks;
     bool any = false;
-    if (plan->apart || !knows_its_loops(plan))
+    if (plan->apart)
         return TW_OK;
     bool *ends = twi_arena_alloc(&plan->arena, (size_t)tasks * sizeof *ends);
     if (!ends)

@@ -217,10 +217,10 @@ static tw_status plan_link(twi_lane *lane, twi_cut *cut, const twi_wanted *w, tw
     request.num_fetches = cut->num_fetches;
     request.behind = cut->behind;
     request.beside = lane->number >= (cut->behind ? TWI_FIRST_GIVEN : TWI_MOST_LANES);
+    request.lane = lane->number;
     request.series = cut->series ? cut->series : request.series;
     TWI_TRY(planner->place(planner->user, error));
     TWI_TRY(twi_plan_create(&request, &link->plan, error));
-    link->plan->lane = lane->number;
     TWI_TRY(make_rest(link, request.series, error));
     TWI_TRY(twi_dispatchers_prepare(lane->dispatchers, link->plan, lane->ending, error));
     cut->links.items[cut->links.count++] = link;

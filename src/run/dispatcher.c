@@ -217,7 +217,7 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
         bool sent = k >= step->num_waits - step->num_sent; /* by who walks the other's list here */
         bool elsewhere = d->all->items[step->waits[k].device].device->absent;
         /* Else a message says so, or it is nobody's here. What all tasks do together must be done here as well. */
-        if (sent ? !d->device->absent : !elsewhere || plan->spans)
+        if (sent ? !d->device->absent : !elsewhere || plan->depth > 0)
             status = meet(d, &step->waits[k], step->run.error);
     }
     if (status != TW_OK || atomic_load_explicit(&d->all->ending, memory_order_acquire))

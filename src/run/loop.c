@@ -41,7 +41,7 @@ static tw_status prepare(twi_loop *loop, tw_devices *devices, const atomic_bool 
 {
     tw_status status = TW_OK;
     if (loop->chained)
-        return twi_rounds_prepare(loop->chained, ending, error);
+        return twi_rounds_prepare(loop, ending, error);
     if (loop->device >= 0 && !loop->steps)
         status = list_steps(loop, error);
     if (loop->device < 0 && !loop->dispatchers) {

@@ -44,33 +44,18 @@ void twi_end_lane(const twi_device *any, int lane, tw_status status, const char 
 
 void twi_end_run(const twi_plan *plan, tw_status status, const char *why)
 {
-    const twi_device *any = plan->lists[0].device;
-    twi_end_lane(any, plan->lane, status, why);
-    for (int i = 0; i < plan->loops.count; i++) {
-        const twi_loop *loop = plan->loops.items[i];
-        if (loop->spans && loop->plan)
-            twi_end_run(loop->plan, status, why);
-        else if (loop->spans)
-            twi_end_lane(any, loop->lane, status, why);
-    }
-}
-
-static tw_status renew_lane(const twi_device *any, int lane, tw_error *error)
-{
-    twi_comm *c = comm_of(any);
-    return c->ops->renew(c, channel_of(any, lane, FETCHES), 1 + any->set->count, "the end of a run", error);
+    for (int i = 0, lane = plan->lane; i <= plan->depth; i++, lane = twi_lane_within(lane))
+        twi_end_lane(plan->lists[0].device, lane, status, why);
 }
 
 /* The lanes that twi_end_run() ends. */
 static tw_status renew_run(const twi_plan *plan, tw_error *error)
 {
     const twi_device *any = plan->lists[0].device;
-    tw_status status = renew_lane(any, plan->lane, error);
-    for (int i = 0; i < plan->loops.count && status == TW_OK; i++) {
-        const twi_loop *loop = plan->loops.items[i];
-        if (loop->spans)
-            status = loop->plan ? renew_run(loop->plan, error) : renew_lane(any, loop->lane, error);
-    }
+    twi_comm *c = comm_of(any);
+    tw_status status = TW_OK;
+    for (int i = 0, lane = plan->lane; i <= plan->depth && status == TW_OK; i++, lane = twi_lane_within(lane))
+        status = c->ops->renew(c, channel_of(any, lane, FETCHES), 1 + any->set->count, "the end of a run", error);
     return status;
 }
 

@@ -68,8 +68,9 @@ static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_
     return twi_lane_create(&rounds->planner, chained->planner->wake, chained->planner->user, &rounds->lane, error);
 }
 
-tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw_error *error)
+tw_status twi_rounds_prepare(const twi_loop *loop, const atomic_bool *ending, tw_error *error)
 {
+    twi_chained *chained = loop->chained;
     if (chained->rounds)
         return TW_OK;
     twi_rounds *rounds = twi_alloc(sizeof *rounds);
@@ -81,7 +82,7 @@ tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw
         return status;
     }
     rounds->lane->ending = ending;
-    rounds->lane->number = chained->lane;
+    rounds->lane->number = loop->lane;
     chained->rounds = rounds;
     chained->close = close_rounds;
     return TW_OK;

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 /* Before the first run of the plan that the loop is in, whose runs end early by that. */
-tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw_error *error);
+tw_status twi_rounds_prepare(const twi_loop *loop, const atomic_bool *ending, tw_error *error);
 
 /* All rounds of the step's loop. */
 tw_status twi_rounds_run(const twi_step *step);

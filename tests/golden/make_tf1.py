@@ -50,7 +50,7 @@ def export(name):
 
 def data_in_loops():
     """One task has 14 numbers, of which loops over two tasks take five in a step and add them up: in a loop in a loop,
-    and as a vector that grows."""
+    as a vector that grows, and as one that does with a loop inside, whose vector may grow, too."""
     ours, theirs = "/job:worker/task:0", "/job:worker/task:1"
     with tf.device(theirs):
         iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(14))
@@ -73,11 +73,24 @@ def data_in_loops():
         with tf.device(ours):
             return i + 1, tf.concat([taken, [more]], 0)
 
+    def loop_and_grow(take, begin):
+        def body(i, taken):
+            with tf.device(ours):
+                shapes = [tf.TensorShape([]), tf.TensorShape([None] * begin.shape.rank)]
+                more = tf.while_loop(lambda j, _: j < 2, take, [0, begin], shape_invariants=shapes)[1]
+                return i + 1, tf.concat([taken, [tf.reduce_sum(more)]], 0)
+        return body
+
+    def sum_up(body, rounds):
+        return tf.reduce_sum(tf.while_loop(lambda i, _: i < rounds, body, [0, tf.reshape(first, [1])],
+                                           shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])[1])
+
+    zero = tf.constant(0, tf.int64)
     with tf.device(ours):
         tf.identity(tf.while_loop(lambda i, _: i < 2, take_two, [0, first])[1], name="sum")
-        taken = tf.while_loop(lambda i, _: i < 4, grow, [0, tf.reshape(first, [1])],
-                              shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])[1]
-        tf.reduce_sum(taken, name="sum_of_vector")
+        tf.identity(sum_up(grow, 4), name="sum_of_vector")
+        tf.identity(sum_up(loop_and_grow(take, zero), 2), name="sum_of_sums")
+        tf.identity(sum_up(loop_and_grow(grow, tf.reshape(zero, [1])), 2), name="sum_of_vectors")
     export("tf1_data_in_loops.meta")
 
 
@@ -148,6 +161,42 @@ def queue_behind_a_loop():
         tf.assign_add(w, [0.5, 0.25], name="train")
     tf.group(tf.global_variables_initializer(), tf.local_variables_initializer(), name="initialize")
     export("tf1_queues_loop.meta")
+
+
+def queues_behind_loops_in_loops():
+    """Each of two tasks counts, and fills a queue with what loops in loops over both make of it; so does a step."""
+    ours, theirs = "/job:worker/task:0", "/job:worker/task:1"
+    shapes = [tf.TensorShape([]), tf.TensorShape([None])]
+
+    def make(count, here, there):
+        def add(j, v):
+            with tf.device(there):
+                longer = tf.concat([v, v[-1:] + 1.0], 0)
+            with tf.device(here):
+                return j + 1, longer * 0.5
+
+        def add_two(i, v):
+            with tf.device(here):
+                longer = tf.while_loop(lambda j, _: j < 2, add, [0, v], shape_invariants=shapes)[1]
+                return i + 1, tf.concat([longer, v[:1]], 0)
+
+        with tf.device(here):
+            start = tf.fill([1], tf.cast(count, tf.float32))
+            return tf.reduce_sum(tf.while_loop(lambda i, _: i < count, add_two, [0, start], shape_invariants=shapes)[1])
+
+    made = []
+    for here, there, limit in ((ours, theirs, 9), (theirs, ours, 7)):
+        with tf.device(here):
+            count = tf.train.range_input_producer(limit, num_epochs=2, shuffle=False, capacity=4).dequeue()
+        with tf.device(ours):
+            made.append(tf.train.batch([make(count, here, there)], batch_size=1, num_threads=1, capacity=2)[0])
+    with tf.device(ours):
+        n = tf.get_variable("n", initializer=np.int32(2))
+        loss = tf.stack(made + [make(n % 5, ours, theirs)], name="loss")
+        with tf.control_dependencies([loss]):
+            tf.assign_add(n, 1, name="train")
+    tf.group(tf.global_variables_initializer(), tf.local_variables_initializer(), name="initialize")
+    export("tf1_queues_loops.meta")
 
 
 def data_sets_of_two_tasks():
@@ -245,7 +294,8 @@ def old():
 
 with tf.Graph().as_default():
     old()
-for make in (queues_of_two_tasks, queue_behind_a_loop, data_sets_of_two_tasks, data_in_loops):
+for make in (queues_of_two_tasks, queue_behind_a_loop, queues_behind_loops_in_loops, data_sets_of_two_tasks,
+             data_in_loops):
     with tf.Graph().as_default():
         make()
 with open(os.path.join(HERE, "tf1.h"), "w") as file:
