@@ -259,7 +259,7 @@ tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never)
         status = inputs ? merge_inputs(c, node, inputs, &all) : fail_memory(c);
     for (int i = 0; i < node->num_inputs && !inputs && status == TW_OK; i++)
         status = join(c, node->inputs[i], &all);
-    if (status == TW_OK && !twi_copy_is_hoisted(c, node))
+    if (status == TW_OK && !merges && !twi_copy_is_hoisted(c, node)) /* a Merge waits, whatever came of those */
         status = join_controls(c, node, &all);
     c->conditions[node->id] = all;
     *never = all == &twi_never;

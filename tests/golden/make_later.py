@@ -392,3 +392,18 @@ for op in ("BesselJ0", "BesselJ1", "BesselY0", "BesselY1", "BesselK0", "BesselK1
         program(op + "_" + np.dtype(dtype).name, lambda: [f(x=holder(tf.as_dtype(dtype), None, "x"))], {"x": far.astype(dtype)},
                 {"x": np.array([0, -1, -3], dtype)[op == "BesselY1":]}, *([{"x": -HERE.astype(dtype)}] if everywhere else []))
     differentiate("grad_" + op, of(lambda x: f(x=x), 1), {"x": np.append(SMALL, f32([0, -0.5, -2])) if everywhere else SMALL})
+
+# ---- what waits for both sides of a condition ----
+
+
+def waits_for_both():
+    x, p = holder(tf.float32, [None], "x"), holder(tf.bool, [], "p")
+    no, yes = raw.Switch(data=x, pred=p)
+    sides = [tf.negative(no), tf.square(yes)]
+    with tf.control_dependencies([tf.identity(side) for side in sides]):
+        merged = raw.Merge(inputs=sides)
+    with tf.control_dependencies([merged[0]]):
+        return [merged[0], merged[1], x + 1]
+
+
+program("waits_for_both", waits_for_both, {"x": f32([2, 3]), "p": True}, {"x": f32([2, 3]), "p": False})
