@@ -108,7 +108,10 @@ static tw_status each_same_shape(twi_inference *c)
 static tw_status shape_of_shape(twi_inference *c)
 {
     for (int i = 0; i < c->num_outputs; i++)
-        c->outputs[i] = c->inputs[i].rank < 0 ? unknown_of_rank(1) : TW_SHAPE(c->inputs[i].rank);
+        if (c->input_types[i] == TW_VARIANT) /* an array of lists: who knows that it is one list does not ask */
+            c->outputs[i] = TW_SHAPE(1);
+        else
+            c->outputs[i] = c->inputs[i].rank < 0 ? unknown_of_rank(1) : TW_SHAPE(c->inputs[i].rank);
     return TW_OK;
 }
 

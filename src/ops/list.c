@@ -40,6 +40,18 @@ static tw_shape with_first(int64_t first, tw_shape shape)
     return shape;
 }
 
+/* Of the rows of input i; an array of lists is a list of them. */
+static tw_shape row_of(const twi_inference *c, int i)
+{
+    return holds_lists(c) ? c->inputs[i] : without_first(c->inputs[i]);
+}
+
+/* Of that many elements in a row. */
+static tw_shape rows_of(const twi_inference *c, int64_t count, tw_shape element)
+{
+    return holds_lists(c) ? element : with_first(count, element);
+}
+
 /* Of elements taken from the list that input 0 is, whose shape input `shape` spells as far as the graph knows it. */
 static tw_shape taken(const twi_inference *c, int shape)
 {
@@ -61,7 +73,7 @@ static tw_status made_shape(twi_inference *c)
 /* Of rows along the first axis. */
 static tw_status rows_shape(twi_inference *c)
 {
-    c->outputs[0] = without_first(c->inputs[0]);
+    c->outputs[0] = row_of(c, 0);
     return TW_OK;
 }
 
@@ -92,7 +104,7 @@ static tw_status set_shape(twi_inference *c)
 
 static tw_status rows_set_shape(twi_inference *c)
 {
-    c->outputs[0] = twi_join_elements(c->inputs[0], without_first(c->inputs[1]));
+    c->outputs[0] = twi_join_elements(c->inputs[0], row_of(c, 1));
     return TW_OK;
 }
 
@@ -119,13 +131,13 @@ static tw_status item_shape(twi_inference *c)
 
 static tw_status stacked_shape(twi_inference *c)
 {
-    c->outputs[0] = with_first(twi_attr_int(c->attrs, "num_elements", -1), taken(c, 1));
+    c->outputs[0] = rows_of(c, twi_attr_int(c->attrs, "num_elements", -1), taken(c, 1));
     return TW_OK;
 }
 
 static tw_status gathered_shape(twi_inference *c)
 {
-    c->outputs[0] = with_first(c->inputs[1].rank == 1 ? c->inputs[1].dims[0] : -1, taken(c, 2));
+    c->outputs[0] = rows_of(c, c->inputs[1].rank == 1 ? c->inputs[1].dims[0] : -1, taken(c, 2));
     return TW_OK;
 }
 
@@ -181,10 +193,12 @@ static tw_output length_of(tw_graph *graph, tw_output list)
     return twi_build(graph, "TensorListLength", &list, 1, TWI_NO_ATTRS);
 }
 
-/* The shape of a tensor's rows. */
+/* The shape of a tensor's rows; of lists it says nothing. */
 static tw_output row_shape_of(tw_graph *graph, tw_output rows)
 {
     tw_shape row = without_first(tw_output_shape(rows));
+    if (tw_output_dtype(rows) == TW_VARIANT)
+        return twi_constant_int(graph, -1);
     if (tw_shape_is_known(row))
         return twi_constant_ints(graph, row.dims, row.rank);
     return tw_slice(graph, tw_shape_of(graph, rows), TW_SHAPE(1), TW_SHAPE(-1));
@@ -265,7 +279,7 @@ static void resize_gradient(twi_gradient *g)
 static void from_tensor_gradient(twi_gradient *g)
 {
     tw_output x = g->node->inputs[0];
-    tw_shape shape = tw_output_shape(x);
+    tw_shape shape = tw_output_dtype(x) == TW_VARIANT ? TW_UNKNOWN_SHAPE : tw_output_shape(x);
     g->dx[0] = twi_build(g->graph, "TensorListStack", TWI_INPUTS(g->dy[0], row_shape_of(g->graph, x)),
                          TWI_ATTRS(tw_attr_type("element_dtype", tw_output_dtype(x)),
                                    tw_attr_int("num_elements", shape.rank > 0 ? shape.dims[0] : -1)));

@@ -110,6 +110,32 @@ static tw_status to_tensor_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* splits..., values: a ragged tensor as one value, or its rows as an array of them (tensor/variant.h) */
+static tw_status to_variant_shape(twi_inference *c)
+{
+    int rank = ragged_rank(c->attrs, "RAGGED_RANK");
+    tw_status status = expect_splits(c, 0, rank);
+    bool rows = rank > 0 || twi_attr_bool(c->attrs, "batched_input", false);
+    return status == TW_OK && rows ? twi_expect_rank_at_least(c, rank, 1) : status;
+}
+
+static tw_status from_variant_shape(twi_inference *c)
+{
+    int in = ragged_rank(c->attrs, "input_ragged_rank"), out = ragged_rank(c->attrs, "output_ragged_rank");
+    if (in >= 0 && out > 0 && (out < in || out > in + 1))
+        return TWI_REFUSE(c, "output_ragged_rank is %d, expected that of the input, %d, or one more", out, in);
+    for (int i = 0; i < out; i++)
+        c->outputs[i] = TW_SHAPE(-1);
+    return TW_OK;
+}
+
+/* variants, splits, shape of the values */
+static tw_status to_variant_gradient_shape(twi_inference *c)
+{
+    c->outputs[0] = twi_shape_of_value(c->input_values[2]);
+    return TW_OK;
+}
+
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 static void to_sparse_gradient(twi_gradient *g)
@@ -177,6 +203,41 @@ static void to_tensor_gradient(twi_gradient *g)
     g->dx[2] = twi_unbroadcast(G, tw_reshape_to(G, filled, twi_shape_tensor(G, DY(0))), X(2), Y(0));
 }
 
+static void to_variant_gradient(twi_gradient *g)
+{
+    int rank = ragged_rank(&g->node->attrs, "RAGGED_RANK");
+    tw_output splits = rank ? X(0) : twi_constant_int(G, 0);
+    g->dx[rank] = twi_build(G, "RaggedTensorToVariantGradient",
+                            TWI_INPUTS(DY(0), splits, twi_shape_tensor(G, X(rank))),
+                            TWI_ATTRS(tw_attr_type("Tvalues", tw_output_dtype(X(rank)))));
+}
+
+/* Whether it is one ragged tensor that was read: who says nothing of its rank takes it from a list. */
+static bool reads_one(const tw_node *node)
+{
+    int in = ragged_rank(&node->attrs, "input_ragged_rank"), out = ragged_rank(&node->attrs, "output_ragged_rank");
+    const char *from = node->inputs[0].node->op->name;
+    return in >= 0 ? in == out : out == 0 || strcmp(from, "TensorListGetItem") == 0;
+}
+
+static void from_variant_gradient(twi_gradient *g)
+{
+    int rank = ragged_rank(&g->node->attrs, "output_ragged_rank");
+    tw_output *in = twi_alloc_array((size_t)rank + 1, sizeof *in);
+    if (!in) {
+        twi_graph_fail(G, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
+        return;
+    }
+    for (int i = 0; i < rank; i++)
+        in[i] = Y(i);
+    in[rank] = DY(rank);
+    if (DY(rank).node)
+        g->dx[0] = twi_build(
+            G, "RaggedTensorToVariant", in, rank + 1,
+            TWI_ATTRS(tw_attr_int("RAGGED_RANK", rank), tw_attr_bool("batched_input", !reads_one(g->node))));
+    twi_free(in);
+}
+
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
 #define SPLITS "Tsplits:{int32,int64}=int64"
 
@@ -194,5 +255,14 @@ const twi_op twi_ragged_ops[] = {
      "shape:Tshape, values:T, default_value:T, row_partition_tensors:num_row_partition_tensors*Tindex", "result:T",
      "T:type; Tindex:{int32,int64}; Tshape:{int32,int64}; num_row_partition_tensors:int; row_partition_types:strings",
      to_tensor_shape, to_tensor_gradient, FOUND},
+    {"RaggedTensorToVariant", "rt_nested_splits:RAGGED_RANK*Tsplits, rt_dense_values:Tvalues", "encoded_ragged:variant",
+     "RAGGED_RANK:int>=0; Tvalues:type; " SPLITS "; batched_input:bool", to_variant_shape, to_variant_gradient,
+     TWI_HOST_ONLY},
+    {"RaggedTensorFromVariant", "encoded_ragged:variant",
+     "output_nested_splits:output_ragged_rank*Tsplits, output_dense_values:Tvalues",
+     "input_ragged_rank:int; output_ragged_rank:int>=0; Tvalues:type; " SPLITS, from_variant_shape,
+     from_variant_gradient, FOUND},
+    {"RaggedTensorToVariantGradient", "encoded_ragged_grad:variant, row_splits:Tsplits, dense_values_shape:int32",
+     "dense_values_grad:Tvalues", "Tvalues:type; " SPLITS, to_variant_gradient_shape, NULL, FOUND},
     {0},
 };

@@ -18,14 +18,14 @@ static void write_integer(tw_tensor *tensor, int64_t i, int64_t value)
 }
 
 /* What a node tells of the shape of input k, as output k. *result stays NULL if it tells of no shapes or nothing is
- * known. */
+ * known, as of lists. */
 static tw_status shape_result(const twi_node *node, int k, tw_tensor **result, tw_error *error)
 {
     if (!twi_has_trait(node, TWI_METADATA))
         return TW_OK;
     bool counts = twi_is(node, TWI_OP_Size), ranks = twi_is(node, TWI_OP_Rank);
     tw_shape shape = twi_shape(twi_in(node, k));
-    if (!tw_shape_is_known(shape))
+    if (!tw_shape_is_known(shape) || twi_dtype(twi_in(node, k)) == TW_VARIANT)
         return TW_OK;
     *result = tw_tensor_create(node->results[k].dtype, counts || ranks ? TW_SCALAR : TW_SHAPE(shape.rank));
     if (!*result)

@@ -163,6 +163,7 @@ bool twi_tensor_list_own(twi_tensor_list **list)
         copy->wanted = old->wanted;
         copy->most = old->most;
         copy->count = old->count;
+        copy->splits = old->splits;
         copy->levels = old->levels;
         copy->items = old->items;
     }

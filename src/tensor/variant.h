@@ -5,7 +5,9 @@
  * a tree, whose parts copies share: what a change costs grows with the logarithm of a list's length, whoever else holds
  * it.
  *
- * Every tensor of that type is a scalar; the shape that plans know of such a value is that of its elements. */
+ * Every tensor of that type is a scalar; the shape that plans know of such a value is that of its elements. What
+ * TensorFlow has as an array of variants is a list of them, so that a list of lists and the array of its items are the
+ * same. A ragged tensor is a list of its splits, the outermost first, and its values. */
 #ifndef TWI_VARIANT_H
 #define TWI_VARIANT_H
 
@@ -26,6 +28,7 @@ typedef struct twi_tensor_list {
     tw_shape wanted; /* by whoever made it: known in part */
     int64_t most;    /* elements that it may have; -1: any number */
     int64_t count;
+    int splits; /* of a ragged tensor: its first so many items, of which there are no sums and zeros */
     int levels; /* of parts; 0: there is room for none */
     twi_tensor_items *items;
 } twi_tensor_list;

@@ -407,3 +407,79 @@ def waits_for_both():
 
 
 program("waits_for_both", waits_for_both, {"x": f32([2, 3]), "p": True}, {"x": f32([2, 3]), "p": False})
+
+# ---- ragged tensors as values ----
+
+ROWS = {"v": eighths(7), "s": i64([0, 3, 3, 5, 7])}
+DEEP = {"v": eighths(6, 2), "s": i64([0, 2, 2, 3, 6]), "o": i64([0, 1, 4])}
+
+
+def as_values(splits=tf.int64, dtype=tf.float32, rank=1):
+    def build():
+        v, s, o = holder(dtype, [None] * rank, "v"), holder(splits, [None], "s"), holder(splits, [None], "o")
+        to, read = raw.RaggedTensorToVariant, raw.RaggedTensorFromVariant
+
+        def back(encoded, inner, outer):
+            parts = read(encoded_ragged=encoded, input_ragged_rank=inner, output_ragged_rank=outer, Tvalues=dtype,
+                         Tsplits=splits)
+            return [*parts[0], parts[1]]
+
+        def some(*splits_of, rows):
+            return to(rt_nested_splits=list(splits_of), rt_dense_values=v, batched_input=rows)
+        flat, one, two = some(rows=False), some(s, rows=False), some(o, s, rows=False)
+        rows, blocks = some(s, rows=True), some(o, s, rows=True)
+        return {"": [*back(flat, 0, 0), *back(one, 1, 1), *back(rows, 0, 1), *back(rows, -1, 1), tf.shape(rows)],
+                "deep": [*back(two, 2, 2), *back(two, -1, 2), *back(blocks, 1, 2), *back(blocks, -1, 2),
+                         tf.shape(blocks)],
+                "alike": back(rows if rank == 1 else some(rows=True), -1, 0), "shallow": back(two, 1, 1)}
+    return build
+
+
+program("ragged_values", as_values(rank=2), {**DEEP, "s": i64([0, 2, 2, 3, 6])}, (DEEP, "deep"), (DEEP, "alike"),
+        ({**DEEP, "v": DEEP["v"][:0], "s": i64([0]), "o": i64([0])}, ""),
+        ({**DEEP, "v": DEEP["v"][:0], "s": i64([0]), "o": i64([0])}, "deep"), 
+        (DEEP, "shallow", "xpected ragged_rank=1"))
+program("ragged_texts", as_values(tf.int32, tf.string), {"v": words(*"abcdef"), "s": i32([0, 2, 2, 3, 6])},
+        ({"v": words(*"abcdef"), "s": i32([0, 2, 2, 3, 6]), "o": i32([0, 1, 4])}, "deep"))
+program("ragged_integers", as_values(tf.int32, tf.int64), {"v": i64(range(7)), "s": i32([0, 3, 3, 5, 7])},
+        ({"v": i64(range(7)), "s": i32([0, 2, 4, 6, 7]), "o": i32([0, 1, 4])}, "deep"),
+        ({"v": i64(range(6)), "s": i32([0, 2, 4, 6])}, "alike"))
+
+
+def rows(v, s):
+    return tf.RaggedTensor.from_row_splits(v, s, validate=False)
+
+
+def mapped(function, **signature):
+    """Its rows one by one; TensorFlow's own gradient by the values, too."""
+    def build():
+        v, s = holder(tf.float32, [None], "v"), holder(tf.int64, [None], "s")
+
+        @tf.function(autograph=False)
+        def run(v, s):
+            made = tf.map_fn(function, rows(v, s), **signature)
+            values = made.values if isinstance(made, tf.RaggedTensor) else made
+            return *tf.nest.flatten(made, expand_composites=True), tf.gradients(tf.reduce_sum(values * values), v)[0]
+        return list(run(v, s))
+    return build
+
+
+program("mapped_rows", mapped(lambda x: x * x), ROWS, {"v": ROWS["v"][:4], "s": i64([0, 4])},
+        {"v": ROWS["v"][:0], "s": i64([0, 0])})
+program("summed_rows", mapped(tf.reduce_sum, fn_output_signature=tf.float32), ROWS)
+program("doubled_rows", mapped(lambda x: tf.concat([x, x * 2], 0)), ROWS)
+
+
+def gone_through(rank, rows):
+    def build():
+        v = holder(tf.float32, [None, 2], "v")
+        splits = [tf.constant(part, tf.int64) for part in ([0, 1, 4], [0, 2, 2, 3, 6])][2 - rank:]
+        encoded = raw.RaggedTensorToVariant(rt_nested_splits=splits, rt_dense_values=v, batched_input=rows)
+        read = raw.RaggedTensorFromVariant(encoded_ragged=encoded, input_ragged_rank=rank - rows,
+                                           output_ragged_rank=rank, Tvalues=tf.float32, Tsplits=tf.int64)
+        return v, read[1]
+    return build
+
+
+for rank, by_rows in ((0, False), (1, False), (1, True), (2, False)):
+    differentiate("gone_through_%d_%s" % (rank, by_rows), gone_through(rank, by_rows), {"v": DEEP["v"]})

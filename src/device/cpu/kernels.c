@@ -49,6 +49,7 @@
     X(twi_cpu_sparse_kernels)                                                                                          \
     X(twi_cpu_serialize_kernels)                                                                                       \
     X(twi_cpu_ragged_kernels)                                                                                          \
+    X(twi_cpu_ragged_variant_kernels)                                                                                  \
     X(twi_cpu_sets_kernels)                                                                                            \
     X(twi_cpu_warp_kernels)                                                                                            \
     X(twi_cpu_sound_kernels)                                                                                           \

@@ -87,6 +87,14 @@ static tw_status run_shape(const twi_run *r)
     return TW_OK;
 }
 
+/* Of an array of lists, which is a list of them. */
+static tw_status run_count(const twi_run *r)
+{
+    const twi_tensor_list *list = *(twi_tensor_list *const *)r->inputs[0];
+    twi_output_int(r, 0, 0, list ? list->count : 0);
+    return TW_OK;
+}
+
 static tw_status prepare_size(twi_prepare *p)
 {
     return check_integer(p, 0, p->inputs[0].elements);
@@ -430,6 +438,7 @@ const twi_kernel twi_cpu_array_kernels[] = {
 
     {"IdentityN", "plain", 0, NULL, run_identity_n},
     {"CheckNumerics", "plain", TWI_FLOAT_TYPES, prepare_check_numerics, run_check_numerics},
+    {"Shape", "plain", TWI_TYPE(TW_VARIANT), NULL, run_count},
     {"Shape", "plain", 0, prepare_shape, run_shape},
     {"ShapeN", "plain", 0, prepare_shape, run_shape},
     {"Size", "plain", 0, prepare_size, run_size},

@@ -103,6 +103,22 @@ static tw_status put_input(const twi_run *r, twi_tensor_list *list, int64_t i, i
     return put(r, list, i, operand->dtype, operand->shape, r->inputs[input]);
 }
 
+/* A list of an array of them; NULL: nobody has set it. */
+static tw_status put_list(const twi_run *r, twi_tensor_list *list, int64_t i, tw_tensor *item)
+{
+    if (item && item->dtype != TW_VARIANT)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "element %lld of an array of variants is a %s", (long long)i,
+                        tw_dtype_name(item->dtype));
+    return twi_tensor_list_put(list, i, item ? tw_tensor_retain(item) : NULL) ? TW_OK : fail_memory(r);
+}
+
+/* How many rows a tensor has along its first axis. */
+static int64_t count_rows(const twi_run *r, int input)
+{
+    bool lists = r->input_operands[input].dtype == TW_VARIANT;
+    return lists ? list_of(r, input)->count : r->input_operands[input].shape.dims[0];
+}
+
 /* Rows of a tensor along its first axis. */
 static tw_status put_rows(const twi_run *r, twi_tensor_list *list, int64_t i, int input, int64_t first, int64_t rows,
                           bool flat)
@@ -110,6 +126,8 @@ static tw_status put_rows(const twi_run *r, twi_tensor_list *list, int64_t i, in
     const twi_operand *operand = &r->input_operands[input];
     tw_shape shape = operand->shape;
     size_t row = shape.rank && shape.dims[0] ? operand->bytes / (size_t)shape.dims[0] : 0;
+    if (operand->dtype == TW_VARIANT)
+        return put_list(r, list, i, twi_tensor_list_item(list_of(r, input), first));
     const char *data = (const char *)r->inputs[input] + (size_t)first * row;
     shape.dims[0] = rows;
     if (!flat)
@@ -122,7 +140,7 @@ static tw_status put_rows(const twi_run *r, twi_tensor_list *list, int64_t i, in
 static tw_status expect_rows(const twi_run *r, int input)
 {
     const twi_operand *operand = &r->input_operands[input];
-    if (operand->dtype != TW_VARIANT && operand->shape.rank > 0)
+    if (operand->dtype == TW_VARIANT || operand->shape.rank > 0)
         return TW_OK;
     return twi_fail(r->error, TW_INVALID_ARGUMENT, "Tensor must be at least a vector, but saw a scalar");
 }
@@ -230,7 +248,7 @@ static tw_status run_from_tensor(const twi_run *r)
     tw_status status = expect_rows(r, 0);
     if (status != TW_OK)
         return status;
-    int64_t count = r->input_operands[0].shape.dims[0];
+    int64_t count = count_rows(r, 0);
     twi_tensor_list *list = make(r, count, spelled(r, 1));
     if (!list)
         return fail_memory(r);
@@ -259,10 +277,10 @@ static tw_status check_rows(const twi_run *r, int rows, int indices)
     tw_status status = expect_rows(r, rows);
     if (status != TW_OK)
         return status;
-    if (r->input_operands[rows].shape.dims[0] < given)
+    if (count_rows(r, rows) < given)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Invalid number of rows in input tensor. Expected at least: %lld Actual: %lld",
-                        (long long)given, (long long)r->input_operands[rows].shape.dims[0]);
+                        (long long)given, (long long)count_rows(r, rows));
     return TW_OK;
 }
 
@@ -279,6 +297,8 @@ static tw_status run_scatter(const twi_run *r)
 static tw_status run_split(const twi_run *r)
 {
     tw_status status = expect_rows(r, 0);
+    if (status == TW_OK && r->input_operands[0].dtype == TW_VARIANT)
+        status = twi_fail(r->error, TW_UNIMPLEMENTED, "lists of arrays of variants are not supported");
     if (status != TW_OK)
         return status;
     int64_t count = r->input_operands[2].elements, first = 0, all = r->input_operands[0].shape.dims[0];
@@ -395,6 +415,20 @@ static tw_status run_item(const twi_run *r)
     return status == TW_OK ? take_item(r, list, index, 2, 0) : status;
 }
 
+/* Lists in a row are a list of them, as an array of variants is. */
+static tw_status take_lists(const twi_run *r, const twi_tensor_list *list, int64_t count, bool indexed)
+{
+    twi_tensor_list *array = make(r, count, TW_UNKNOWN_SHAPE);
+    tw_status status = array ? TW_OK : fail_memory(r);
+    for (int64_t i = 0; i < count && status == TW_OK; i++) {
+        int64_t index = indexed ? integer(r, 1, i) : i;
+        status = check_index(r, list, index);
+        if (status == TW_OK)
+            status = put_list(r, array, i, twi_tensor_list_item(list, index));
+    }
+    return status;
+}
+
 /* Items in a row, along a new first axis; `indices` names them: input 1, or all. */
 static tw_status take_many(const twi_run *r, const twi_tensor_list *list, int shape_input, int64_t count, bool indexed)
 {
@@ -402,7 +436,7 @@ static tw_status take_many(const twi_run *r, const twi_tensor_list *list, int sh
     tw_shape shape = common_shape(list, spelled(r, shape_input)), all = {.rank = shape.rank + 1, .dims = {count}};
     void *to;
     if (dtype == TW_VARIANT)
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "lists of lists cannot be made one tensor");
+        return take_lists(r, list, count, indexed);
     if (!tw_shape_is_known(shape) || shape.rank == TW_MAX_RANK)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Tried to stack elements of an empty list with non-fully-defined element_shape");
@@ -562,7 +596,7 @@ static tw_status add_list(const twi_run *r, twi_tensor_list *sum, const twi_tens
     if (sum->count != list->count)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Trying to add two lists of tensors with different number of elements.");
-    for (int64_t i = -1; status == TW_OK && (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
+    for (int64_t i = sum->splits - 1; status == TW_OK && (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
         tw_tensor *item = twi_tensor_list_item(list, i);
         if (twi_tensor_list_item(sum, i))
             status = add_item(r, sum, i, item);
@@ -583,7 +617,7 @@ static tw_status run_add(const twi_run *r)
 
 static bool clear_list(twi_tensor_list *list)
 {
-    for (int64_t i = -1; (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
+    for (int64_t i = list->splits - 1; (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
         const tw_tensor *item = twi_tensor_list_item(list, i);
         bool is_list = item->dtype == TW_VARIANT;
         tw_tensor *zeros = is_list ? twi_tensor_from(item->dtype, item->shape, item->data)

@@ -1,5 +1,7 @@
 /* ragged.c - rows of different length in plain C. Splits are checked before they are believed: they begin with 0, never
  * fall, and end where what they divide ends. */
+#include "device/cpu/plain/ragged.h"
+
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 
@@ -11,8 +13,7 @@ static int64_t dimension_of(tw_shape shape, int first)
     return twi_elements_between(shape, first, shape.rank);
 }
 
-/* Splits `first` to first + count - 1, and behind them the values. */
-static tw_status check_splits(const twi_run *r, int first, int count)
+tw_status twi_check_splits(const twi_run *r, int first, int count)
 {
     for (int k = first; k < first + count; k++) {
         int64_t n = r->input_operands[k].elements;
@@ -243,7 +244,7 @@ static tw_status run_gather(const twi_run *r)
     const gathering *g = r->state;
     tw_shape indices = r->input_operands[g->in + 1].shape;
     int64_t *begin = r->workspace, *end = begin + g->in + 1;
-    tw_status status = check_splits(r, 0, g->in);
+    tw_status status = twi_check_splits(r, 0, g->in);
     if (status == TW_OK)
         status = check_indices(r, g->in);
     for (int k = 0; k < g->out && status == TW_OK; k++)
@@ -279,7 +280,7 @@ static tw_status run_to_sparse(const twi_run *r)
     int64_t inner = dimension_of(values->shape, 1), *rows = r->workspace, *indices, *shape;
     int width = rank + values->shape.rank;
     void *to;
-    tw_status status = check_splits(r, 0, rank);
+    tw_status status = twi_check_splits(r, 0, rank);
     if (status == TW_OK)
         status = twi_make_output(r, 0, TW_SHAPE(values->elements, width), (void **)&indices);
     if (status == TW_OK)
