@@ -4,6 +4,8 @@
 
 #include "faulty_memory.h"
 
+#include <tower/session.h>
+
 static void array_ops_give_the_results_of_tensorflow(void **state)
 {
     (void)state;
@@ -368,6 +370,32 @@ static void the_gradient_of_a_segment_sum_goes_back_to_the_rows(void **state)
     tw_graph_destroy(g);
 }
 
+/* A ragged tensor is a list whose items somebody may set (TensorFlow refuses that). */
+static void splits_that_were_set_in_a_ragged_tensor_are_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *s;
+    tw_tensor *result = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_output splits[] = {tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){0, 2, 3}),
+                          tw_constant_floats(g, TW_SHAPE(3), (float[]){1, 2, 3})};
+    tw_attr make[] = {tw_attr_int("RAGGED_RANK", 1), tw_attr_bool("batched_input", false)};
+    tw_output ragged = tw_node_output(tw_add_node(g, "RaggedTensorToVariant", "to", splits, 2, make, 2), 0);
+    tw_output set[] = {ragged, tw_constant_int32s(g, TW_SCALAR, (int32_t[]){0}),
+                       tw_constant_int32s(g, TW_SHAPE(0), (int32_t[]){0})};
+    tw_output other = tw_node_output(tw_add_node(g, "TensorListSetItem", "set", set, 3, NULL, 0), 0);
+    tw_attr read[] = {tw_attr_int("input_ragged_rank", 1), tw_attr_int("output_ragged_rank", 1),
+                      tw_attr_type("Tvalues", TW_FLOAT32), tw_attr_type("Tsplits", TW_INT32)};
+    tw_output lengths = tw_node_output(tw_add_node(g, "RaggedTensorFromVariant", "from", &other, 1, read, 4), 0);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_fails(tw_session_run(s, NULL, 0, &lengths, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "element 0 of the input has row_splits of shape [0]");
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +410,7 @@ int main(void)
         cmocka_unit_test(sizes_beyond_int32_need_int64),
         cmocka_unit_test(strings_that_find_no_memory_fail_the_step_and_leak_nothing),
         cmocka_unit_test(the_gradient_of_a_segment_sum_goes_back_to_the_rows),
+        cmocka_unit_test(splits_that_were_set_in_a_ragged_tensor_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,6 +146,7 @@ static tw_status prepare_from_variant(twi_prepare *p)
 static tw_status check_ragged(const twi_run *r, const twi_tensor_list *ragged, int64_t i, int splits)
 {
     int rank = r->num_outputs - 1;
+    char text[128];
     if (!ragged)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "element %lld of the input is no ragged tensor", (long long)i);
     if (ragged->count != ragged->splits + 1 || !values_of(ragged))
@@ -158,11 +159,15 @@ static tw_status check_ragged(const twi_run *r, const twi_tensor_list *ragged, i
     if (values_of(ragged)->dtype != r->output_operands[rank].dtype)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Expected values Tensor dtype: %s, found: %s",
                         tw_dtype_name(r->output_operands[rank].dtype), tw_dtype_name(values_of(ragged)->dtype));
-    for (int k = 0; k < splits; k++)
-        if (twi_tensor_list_item(ragged, k)->dtype != r->output_operands[0].dtype)
+    for (int k = 0; k < splits; k++) {
+        const tw_tensor *item = twi_tensor_list_item(ragged, k);
+        if (item->dtype != r->output_operands[0].dtype)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "Expected row_splits Tensor dtype: %s, found: %s",
-                            tw_dtype_name(r->output_operands[0].dtype),
-                            tw_dtype_name(twi_tensor_list_item(ragged, k)->dtype));
+                            tw_dtype_name(r->output_operands[0].dtype), tw_dtype_name(item->dtype));
+        if (item->shape.rank != 1 || item->elements < 1) /* who sets items of a list may have set this */
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "element %lld of the input has row_splits of shape %s",
+                            (long long)i, tw_shape_text(item->shape, text, sizeof text));
+    }
     return TW_OK;
 }
 
