@@ -1209,13 +1209,15 @@ const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, co
 }
 
 /* Whether the node takes nothing that says where it is, or uses what may be changed before: in a function only. What
- * comes after another node of the function is where that one is. */
-static bool needs_pivot(const place *p, const Twi__NodeDef *node)
+ * comes after another node of the function is where that one is. A condition is where its predicate is, for all of its
+ * sides. */
+static bool needs_pivot(const place *p, const Twi__NodeDef *node, bool is_condition)
 {
     bool is_lost = count_data(node) == node->n_input, uses = false;
     for (size_t i = 0; i < count_data(node) && p->pivot; i++) {
         int argument = argument_number(p, node->input[i]);
-        is_lost = is_lost && argument >= 0 && p->unchanging && p->unchanging[argument];
+        if (i == 0 || !is_condition)
+            is_lost = is_lost && argument >= 0 && p->unchanging && p->unchanging[argument];
         uses = uses || (argument >= 0 && p->function->signature->input_arg[argument]->type == PROTO_RESOURCE);
     }
     return p->pivot && (is_lost || (uses && p->waits));
@@ -1247,7 +1249,8 @@ static tw_status add_copy(twi_functions *f, const place *p, const Twi__NodeDef *
 static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *node)
 {
     int row = row_of(f, node);
-    bool pivot = needs_pivot(p, node);
+    bool is_condition = row >= 0 && (lowered[row].lower == lower_if || lowered[row].lower == lower_case);
+    bool pivot = needs_pivot(p, node, is_condition);
     char *name = p->function ? PRINT("%s%s", p->prefix, node->name) : node->name;
     const char *device = node->device[0] || !p->device ? node->device : p->device;
     char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (node->n_input + 2));

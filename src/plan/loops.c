@@ -103,11 +103,22 @@ static tw_status list_exits(looping *l)
     return fits ? TW_OK : fail_memory(c);
 }
 
+/* A condition's own name for its predicate is a round's node, so that all of the condition decides by the one value that
+ * goes in, whichever of the two names it has it by. */
+static bool passes_predicate(const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 && tw_output_dtype(node->inputs[0]) == TW_BOOL;
+}
+
 static bool list_outputs_once(looping *l, const tw_node *from, bool *listed)
 {
     const twi_copying *c = l->c;
     bool fits = true;
-    if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id] || listed[from->id])
+    if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id])
+        return true;
+    while (passes_predicate(from))
+        from = from->inputs[0].node;
+    if (listed[from->id])
         return true;
     listed[from->id] = true;
     for (int k = 0; k < from->num_outputs && fits; k++)

@@ -959,6 +959,39 @@ def loop_after_resources():
     loop_after(True)
 
 
+def predicates_that_stay():
+    """Conditions in a loop whose predicate is from outside of it: sides that are constants know it by its Enter, others by
+    the condition's own name of it. One of them says whether there is another round."""
+    p, n = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.int32, [], name="n")
+    x = tf.get_variable("x", initializer=numbers(2))
+
+    def body(i, y, grown):
+        y = tf.cond(p, lambda: y * x, lambda: tf.constant([0.5, -0.25]))
+        y += tf.cond(p, lambda: tf.constant(0.125), lambda: tf.cond(p, lambda: tf.constant(8.0), lambda: tf.reduce_sum(y)))
+        inner = tf.while_loop(lambda k, z: k < 2, lambda k, z: (k + 1, tf.cond(p, lambda: z + x, lambda: -z)), [0, y])[1]
+        return i + 1, inner, tf.concat([grown, tf.cond(p, lambda: inner, lambda: tf.constant([4.0]))], 0)
+
+    another = lambda i, *_: tf.cond(p, lambda: i < n, lambda: i < 1)
+    _, y, grown = tf.while_loop(another, body, [0, x + 1, x], [tf.TensorShape(s) for s in ([], [2], [None])])
+    never = tf.while_loop(lambda i: tf.cond(p, lambda: i < n, lambda: tf.constant(False)), lambda i: i + 1, [0])
+    slope, = tf.gradients(tf.reduce_sum(y * y), [x])
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer()])
+    for rounds in (3, 0, 1):
+        for value in (True, False):
+            program.run([y, grown, never, slope], {p: value, n: rounds})
+
+
+@case()
+def predicates_that_stay_by_references():
+    predicates_that_stay()
+
+
+@case(resource=True, v2=True)
+def predicates_that_stay_in_functional_rounds():
+    predicates_that_stay()
+
+
 # ---- functions: control flow as TensorFlow 2 writes it -----------------------------------------------------------------------
 
 
