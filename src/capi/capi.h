@@ -115,6 +115,10 @@ bool may_call(const TF_OperationDescription *d); /* whether something of it may 
 /* The same with another name and without inputs. NULL: memory ran out. */
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name);
 
+/* -- import.c -- */
+/* The prefix, or PREFIX_1 and so on: one that no node has. To be freed; NULL: memory ran out. */
+char *unique_prefix(const tw_graph *graph, const char *wanted);
+
 /* -- op_def.c -- */
 const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is none */
 const tw_op_info *op_of(TF_Operation *operation);
@@ -129,8 +133,8 @@ const tw_op_argument *find_argument(const tw_node *node, const tw_op_argument *a
 struct TF_Function {
     int references;
     char *name;
-    wire def;          /* a FunctionDef */
-    char *gradient_of; /* in a graph's list: whose gradient it is; NULL: nobody's */
+    wire def;       /* a FunctionDef */
+    char *gradient; /* in a graph's list: which function is its gradient; NULL: none */
 };
 TF_Function *new_function(wire *def, TF_Status *status); /* takes the bytes over */
 void release_function(TF_Function *function);

@@ -51,7 +51,7 @@ void release_function(TF_Function *function)
     if (!function || __atomic_sub_fetch(&function->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     free(function->name);
-    free(function->gradient_of);
+    free(function->gradient);
     wire_free(&function->def);
     free(function);
 }
@@ -180,29 +180,20 @@ static bool add_one(TF_Graph *graph, const TF_Function *function, TF_Status *sta
     return true;
 }
 
-/* The gradient that a function has in the graph; NULL: none. */
-static TF_Function *gradient_of(const TF_Graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->num_functions; i++)
-        if (graph->functions[i]->gradient_of && strcmp(graph->functions[i]->gradient_of, name) == 0)
-            return graph->functions[i];
-    return NULL;
-}
-
 bool add_function(TF_Graph *graph, const TF_Function *function, const TF_Function *gradient, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
-    const TF_Function *other = gradient ? gradient_of(graph, function->name) : NULL;
-    if (other && strcmp(other->name, gradient->name) != 0) {
+    TF_Function *there = gradient ? find_function(graph, function->name) : NULL;
+    if (there && there->gradient && strcmp(there->gradient, gradient->name) != 0) {
         set_status(status, TF_INVALID_ARGUMENT,
                    "Cannot assign gradient function '%s' to '%s' because it already has gradient function '%s'",
-                   gradient->name, function->name, other->name);
+                   gradient->name, function->name, there->gradient);
         return false;
     }
     if (!add_one(graph, function, status) || (gradient && !add_one(graph, gradient, status)))
         return false;
-    TF_Function *added = gradient ? find_function(graph, gradient->name) : NULL;
-    if (added && !added->gradient_of && !(added->gradient_of = strdup(function->name)))
+    there = gradient ? find_function(graph, function->name) : NULL;
+    if (there && !there->gradient && !(there->gradient = strdup(gradient->name)))
         set_no_memory(status);
     return is_ok(status);
 }
@@ -231,7 +222,7 @@ void TF_GraphRemoveFunction(TF_Graph *g, const char *func_name, TF_Status *statu
     pthread_rwlock_unlock(&g->lock);
     TF_SetStatus(status, TF_OK, "");
     if (!found)
-        set_status(status, TF_NOT_FOUND, "Tried to remove non-existent function '%s'.", func_name);
+        set_status(status, TF_INVALID_ARGUMENT, "Tried to remove non-existent function '%s'.", func_name);
 }
 
 int TF_GraphNumFunctions(TF_Graph *g)
@@ -264,10 +255,10 @@ void write_library(wire *w, const TF_Graph *graph)
         const TF_Function *function = graph->functions[i];
         wire gradient = {0};
         wire_bytes(&library, FUNCTION, function->def.data, function->def.size);
-        if (!function->gradient_of)
+        if (!function->gradient)
             continue;
-        wire_text(&gradient, FUNCTION_NAME, function->gradient_of);
-        wire_text(&gradient, GRADIENT_FUNC, function->name);
+        wire_text(&gradient, FUNCTION_NAME, function->name);
+        wire_text(&gradient, GRADIENT_FUNC, function->gradient);
         wire_message(&library, GRADIENT, &gradient);
     }
     if (graph->num_functions)

@@ -149,8 +149,7 @@ int TF_ImportGraphDefOptionsNumReturnOperations(const TF_ImportGraphDefOptions *
 
 /* ---- importing -------------------------------------------------------------------------------------------------- */
 
-/* A prefix that no node has; to be freed. */
-static char *unique_prefix(const tw_graph *graph, const char *wanted)
+char *unique_prefix(const tw_graph *graph, const char *wanted)
 {
     size_t room = strlen(wanted) + 16;
     char *prefix = malloc(room);

@@ -11,6 +11,8 @@
 /* Of a name in a function, with an output behind it; names of Tower's nodes have 4,095 bytes. */
 enum { MOST_TEXT = 8192 };
 
+enum { FIRST_ID = 2 }; /* TensorFlow numbers nodes behind a source and a sink */
+
 /* A node that has another name in the function, where one of its arguments or results has its own. */
 typedef struct renamed {
     const tw_node *node;
@@ -141,7 +143,10 @@ static bool check_output(const body *b, TF_Output output, const char *what, int 
                    TF_OperationName(output.oper), TF_OperationOpType(output.oper), TF_OperationNumOutputs(output.oper),
                    output.index, what, i, to, b->name);
     else if (output.oper->graph != b->graph)
-        set_status(b->status, TF_INVALID_ARGUMENT, "Node %s was not found in the graph", TF_OperationName(output.oper));
+        set_status(b->status, TF_INVALID_ARGUMENT,
+                   "Node with id %d is different from the passed in node. Does it belong to a different graph?\n\t"
+                   "Encountered while processing %s %d %s function '%s'",
+                   tw_node_number(output.oper->node) + FIRST_ID, what, i, to, b->name);
     return is_ok(b->status);
 }
 
@@ -290,6 +295,17 @@ static TF_Output read_output(const body *b, const wire_field *field)
     return output_of(b->graph, (tw_output){tw_graph_find(b->graph->tower, text), index});
 }
 
+/* TensorFlow's number of an edge: behind that of its source and sink, in the order in which nodes came. */
+static int edge_id(const tw_graph *graph, const tw_node *to, int control)
+{
+    int id = 1 + tw_node_num_inputs(to) + control;
+    for (int i = 0; i < tw_node_number(to); i++) {
+        const tw_node *node = tw_graph_node(graph, i);
+        id += tw_node_num_inputs(node) + tw_node_num_control_inputs(node);
+    }
+    return id;
+}
+
 /* `inputs` are those of the operation's NodeDef: the way back of a loop is among them, and nowhere else. */
 static bool write_inputs(const body *b, TF_Operation *oper, wire_reader inputs, wire *node)
 {
@@ -316,9 +332,9 @@ static bool write_inputs(const body *b, TF_Operation *oper, wire_reader inputs, 
         const char *argument = find_argument_from(b, from);
         if (!b->within[tw_node_number(from)] && !argument) {
             set_status(b->status, TF_INVALID_ARGUMENT,
-                       "The source of control edge [%s:-1 -> %s:-1] is not in the body. Encountered while creating "
-                       "function '%s'",
-                       tw_node_name(from), TF_OperationName(oper), b->name);
+                       "The source of control edge [id=%d %s:-1 -> %s:-1] is not in the body. Encountered while "
+                       "creating function '%s'",
+                       edge_id(b->graph->tower, oper->node, i), tw_node_name(from), TF_OperationName(oper), b->name);
             return false;
         }
         snprintf(text, sizeof text, "^%s", argument ? argument : name_of(b, from));
@@ -365,6 +381,46 @@ static void write_argument(wire *signature, int field, const char *name, TF_Outp
     wire_text(&argument, NAME, name);
     wire_int(&argument, TYPE, (uint64_t)(TF_OperationOutputType(output) % REFERENCE));
     wire_message(signature, field, &argument);
+}
+
+/* An attribute "shape" is the argument's, and those that begin with an underscore go with it. */
+static void write_argument_attr(const wire_field *attr, wire *attrs)
+{
+    enum { ATTR = 1, KEY = 1, VALUE = 2, LIST = 1, SHAPE = 7 };
+    wire_field field, key = {0}, value = {0}, shape;
+    for (wire_reader r = wire_read(attr->data, attr->size); wire_next(&r, &field);)
+        *(field.number == KEY ? &key : &value) = field;
+    if (key.size > 0 && *key.data == '_')
+        wire_bytes(attrs, ATTR, attr->data, attr->size);
+    wire_reader r = wire_read(value.data, value.size);
+    if (wire_is_text(&key, "shape") && wire_next(&r, &shape) && shape.number == SHAPE) {
+        wire list = {0}, shapes = {0}, entry = {0};
+        wire_bytes(&list, SHAPE, shape.data, shape.size);
+        wire_message(&shapes, LIST, &list);
+        wire_text(&entry, KEY, "_output_shapes");
+        wire_message(&entry, VALUE, &shapes);
+        wire_message(attrs, ATTR, &entry);
+    }
+}
+
+static void write_argument_attrs(const body *b, int argument, wire *def)
+{
+    enum { NODE_ATTR = 5, ARG_ATTR = 7, KEY = 1, VALUE = 2 };
+    wire attrs = {0}, entry = {0};
+    wire_field field;
+    TF_Buffer node = {0};
+    TF_OperationToNodeDef(b->inputs[argument].oper, &node, b->status);
+    for (wire_reader r = wire_read(node.data, node.length); is_ok(b->status) && wire_next(&r, &field);)
+        if (field.number == NODE_ATTR && field.type == 2)
+            write_argument_attr(&field, &attrs);
+    if (node.data_deallocator)
+        node.data_deallocator((void *)node.data, node.length);
+    if (attrs.size > 0) {
+        wire_int(&entry, KEY, (uint64_t)argument);
+        wire_bytes(&entry, VALUE, attrs.data, attrs.size);
+        wire_message(def, ARG_ATTR, &entry);
+    }
+    wire_free(&attrs);
 }
 
 static bool write_function(const body *b, const char *description, wire *def)
@@ -414,7 +470,9 @@ static bool write_function(const body *b, const char *description, wire *def)
     }
     for (int i = 0; i < b->ncontrols; i++)
         write_pair(def, CONTROL_RET, control_name(b, i), name_of(b, b->controls[i]->node));
-    return true;
+    for (int i = 0; i < b->ninputs && is_ok(b->status); i++)
+        write_argument_attrs(b, i, def);
+    return is_ok(b->status);
 }
 
 /* NAME_HASH, of what the function is. */

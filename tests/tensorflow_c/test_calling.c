@@ -363,6 +363,83 @@ static void wrong_functions_say_what_is_wrong(void **state)
         s, TF_INVALID_ARGUMENT,
         "TF_Output scalar:0 is neither in the function body nor among function inputs. Encountered while creating "
         "function 'MyFunc'");
+    TF_OperationDescription *d = TF_NewOperation(graph, "AddN", "waiting");
+    TF_AddInputList(d, (TF_Output[]){out(a), out(b)}, 2);
+    TF_AddControlInput(d, outside.oper);
+    const TF_Operation *const waiting[] = {TF_FinishOperation(d, s)};
+    assert_fine(s);
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, 1, waiting, 2, (TF_Output[]){out(a), out(b)}, 1, &result, NULL,
+                                   NULL, NULL, s));
+    assert_wrong(
+        s, TF_INVALID_ARGUMENT,
+        "The source of control edge [id=5 scalar:-1 -> waiting:-1] is not in the body. Encountered while creating "
+        "function 'MyFunc'");
+    TF_Graph *other = TF_NewGraph();
+    TF_Output strange = out(placeholder(other, "feed1", TF_INT32, s));
+    assert_null(TF_GraphToFunction(graph, "MyFunc", 0, 1, only, 1, &strange, 1, &result, NULL, NULL, NULL, s));
+    assert_wrong(
+        s, TF_INVALID_ARGUMENT,
+        "Node with id 2 is different from the passed in node. Does it belong to a different graph?\n\tEncountered "
+        "while processing input 0 into function 'MyFunc'");
+    TF_DeleteGraph(other);
+}
+
+static bool has_part(TF_Graph *of, const char *part, size_t size)
+{
+    TF_Buffer *def = TF_NewBuffer();
+    TF_GraphToGraphDef(of, def, s);
+    assert_fine(s);
+    bool found = memmem(def->data, def->length, part, size);
+    TF_DeleteBuffer(def);
+    return found;
+}
+
+/* A function may be the gradient of several, and each of them has one. */
+static void functions_have_gradients(void **state)
+{
+    (void)state;
+    TF_Function *first = sum_function("First", 0), *second = sum_function("Second", 0);
+    TF_Function *gradient = sum_function("Gradient", 0), *other = sum_function("Other", 0);
+    TF_GraphCopyFunction(graph, first, NULL, s);
+    assert_fine(s);
+    for (int i = 0; i < 2; i++) { /* the second time there is nothing to do */
+        TF_GraphCopyFunction(graph, first, gradient, s);
+        assert_fine(s);
+        TF_GraphCopyFunction(graph, second, gradient, s);
+        assert_fine(s);
+    }
+    assert_true(has_part(graph, "\x12\x11\x0a\5First\x12\x08Gradient", 19));
+    assert_true(has_part(graph, "\x12\x12\x0a\6Second\x12\x08Gradient", 20));
+    TF_GraphCopyFunction(graph, first, other, s);
+    assert_wrong(
+        s, TF_INVALID_ARGUMENT,
+        "Cannot assign gradient function 'Other' to 'First' because it already has gradient function 'Gradient'");
+    TF_DeleteFunction(first);
+    TF_DeleteFunction(second);
+    TF_DeleteFunction(gradient);
+    TF_DeleteFunction(other);
+    TF_GraphRemoveFunction(graph, "Second", s);
+    assert_fine(s);
+    TF_GraphRemoveFunction(graph, "Second", s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Tried to remove non-existent function 'Second'.");
+}
+
+/* What is known of an argument's shape goes with it. */
+static void arguments_have_shapes(void **state)
+{
+    (void)state;
+    TF_OperationDescription *d = TF_NewOperation(graph, "Placeholder", "x");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrShape(d, "shape", (int64_t[]){3}, 1);
+    TF_Output x = out(TF_FinishOperation(d, s)), y = out(unary(graph, "Neg", "neg", x, s));
+    TF_Function *function = TF_GraphToFunction(graph, "F", 0, -1, NULL, 1, &x, 1, &y, NULL, NULL, NULL, s);
+    assert_fine(s);
+    TF_Buffer *def = TF_NewBuffer();
+    TF_FunctionToFunctionDef(function, def, s);
+    assert_fine(s);
+    assert_non_null(memmem(def->data, def->length, "_output_shapes\x12\x08\x0a\6\x3a\4\x12\2\x08\3", 24));
+    TF_DeleteBuffer(def);
+    TF_DeleteFunction(function);
 }
 
 /* ---- loops ----------------------------------------------------------------------------------------------------------
@@ -392,6 +469,42 @@ static void loops_run(void **state)
     assert_fine(s);
     assert_float_equal(value_of(outputs[0], 0), 22, 0);
     assert_float_equal(value_of(outputs[1], 0), 20, 0);
+    static const char *const names[] = {"Enter",  "Enter_1",   "Merge_1",   "LoopCond",  "Switch",
+                                        "Exit_1", "cond/less", "body/step", "body/more", "NextIteration_1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "my_loop/%s", names[i]);
+        assert_non_null(TF_GraphOperationByName(graph, name));
+    }
+    assert_string_equal(TF_OperationName(outputs[0].oper), "my_loop/Exit");
+    assert_null(TF_GraphOperationByName(graph, "my_loop/cond/cond_input0"));
+}
+
+/* A name that is there is taken, and what is inside of a loop speaks of its own nodes. */
+static void loops_have_names_of_their_own(void **state)
+{
+    (void)state;
+    TF_Output one = out(constant(graph, "one", int_tensor(1), s)), output;
+    unary(graph, "Neg", "my_loop/body", one, s);
+    TF_WhileParams loop = begin_loop(&one, 1);
+    loop.name = "my_loop/body";
+    TF_Operation *limit = constant(loop.cond_graph, "limit", int_tensor(20), s);
+    loop.cond_output = out(binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], out(limit), s));
+    TF_Operation *step = constant(loop.body_graph, "step", int_tensor(5), s);
+    TF_Operation *sum = add(loop.body_graph, "more", loop.body_inputs[0], out(step), s);
+    TF_OperationDescription *d = TF_NewOperation(loop.body_graph, "Identity", "same");
+    TF_AddInput(d, out(sum));
+#ifndef ON_TENSORFLOW /* which takes it for a way back */
+    TF_AddControlInput(d, loop.body_inputs[0].oper);
+#endif
+    TF_ColocateWith(d, step);
+    loop.body_outputs[0] = out(TF_FinishOperation(d, s));
+    assert_fine(s);
+    TF_FinishWhile(&loop, s, &output);
+    assert_fine(s);
+    assert_string_equal(TF_OperationName(output.oper), "my_loop/body_1/Exit");
+    assert_float_equal(value_of(output, 0), 21, 0);
+    assert_true(has_part(graph, "loc:@my_loop/body_1/body/step", 29));
 }
 
 /* TensorFlow's own says that the output has no value.
@@ -584,7 +697,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
         cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),
+        cmocka_unit_test_setup_teardown(functions_have_gradients, begin, end),
+        cmocka_unit_test_setup_teardown(arguments_have_shapes, begin, end),
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
+        cmocka_unit_test_setup_teardown(loops_have_names_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
 #ifndef ON_TENSORFLOW
         cmocka_unit_test_setup_teardown(loops_run_in_loops, begin, end),
