@@ -340,11 +340,21 @@ static void what_is_not_there_is_named(void **state)
     (void)state;
     tw_error error = {0};
     tw_graph *graph = tw_graph_create();
+    tw_graph_about *about;
     assert_fails(tw_graph_load(graph, FILES "nowhere.pb", NULL, NULL, &error), TW_NOT_FOUND, "nowhere.pb");
     assert_fails(tw_graph_load(graph, GOLDEN_DIR "/explain", NULL, NULL, &error), TW_NOT_FOUND,
                  "without a saved_model.pb");
     assert_ok(tw_graph_load(graph, FILES, NULL, NULL, &error)); /* beside its latest checkpoint, of parts */
     assert_non_null(tw_graph_find(graph, "sums"));
+    tw_load_options just = {.size = sizeof just, .tags = "", .just_tags = true, .keep_message = true};
+    assert_fails(tw_graph_load(graph, FILES "saved_model", &just, NULL, &error), TW_NOT_FOUND,
+                 "no graph has the tag ''; there are 'serve'");
+    just.tags = "serve";
+    just.prefix = "just";
+    assert_fails(tw_graph_load(graph, FILES, &just, NULL, &error), TW_INVALID_ARGUMENT, "it is no SavedModel");
+    assert_ok(tw_graph_load(graph, FILES "saved_model", &just, &about, &error));
+    assert_true(about->meta_graph_size > 1000 && *(const char *)about->meta_graph == (1 << 3 | 2));
+    tw_graph_about_destroy(about);
     assert_fails(tw_graph_load(graph, FILES "saved_model", &(tw_load_options){.tags = "train"}, NULL, &error),
                  TW_NOT_FOUND, "no graph has the tag 'train'; there are 'serve'");
     assert_fails(tw_graph_load(graph, GOLDEN_DIR "/events", NULL, NULL, &error), TW_NOT_FOUND, "has no graph");

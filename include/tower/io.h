@@ -246,6 +246,8 @@ typedef struct tw_graph_about {
     int num_initializers;
     tw_signature_value *assets;  /* files that the graph reads: `name` is the path, what to feed `output` with */
     int num_assets;
+    const void *meta_graph;      /* a serialized MetaGraphDef, that of a SavedModel, if it was to be kept; NULL: none */
+    size_t meta_graph_size;
 } tw_graph_about;
 
 /* Zero values are sensible. */
@@ -254,6 +256,8 @@ typedef struct tw_load_options {
     const char *prefix; /* as of tw_graph_import() */
     const char *tags;   /* of several graphs in a SavedModel, that with just these, "a,b", or the first that has others
                            too; NULL: "serve", or any */
+    bool just_tags;     /* of a SavedModel: that with just these, or TW_NOT_FOUND; "": one that has none */
+    bool keep_message;  /* *about has the MetaGraphDef, too */
 } tw_load_options;
 
 /* Adds the graph of a file, whatever it is called: a GraphDef, a MetaGraphDef, a SavedModel, each in binary or in text, or

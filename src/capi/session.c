@@ -12,6 +12,7 @@
 #include <time.h>
 #include <tower/io.h>
 #include <tower/train.h>
+#include <unistd.h>
 
 enum { MOST_LANES = 512 }; /* above are those that Tower gives out */
 
@@ -473,65 +474,59 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
 
 /* ---- saved models ----------------------------------------------------------------------------------------------- */
 
-/* Whether a MetaGraphDef has just these tags. */
-static bool has_tags(const wire_field *graph, const char *const *tags, int count)
+static int compare_tags(const void *a, const void *b)
 {
-    enum { META_INFO = 1, TAGS = 4 };
-    wire_field field, tag;
-    int found = 0, all = 0;
-    wire_reader r = wire_read(graph->data, graph->size);
-    while (wire_next(&r, &field)) {
-        wire_reader info =
-            field.number == META_INFO && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
-        while (wire_next(&info, &tag)) {
-            all += tag.number == TAGS;
-            for (int i = 0; i < count; i++)
-                found += tag.number == TAGS && wire_is_text(&tag, tags[i]);
-        }
-    }
-    return found == count && all == count;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool read_file(const char *directory, wire *bytes)
+/* The tags in their order, each once, with something between them; "" for none. To be freed; NULL: memory ran out. */
+static char *join_tags(const char *const *tags, int count, const char *between)
 {
-    char path[PATH_MAX], part[1 << 14];
-    size_t size;
+    size_t size = 1;
+    const char **sorted = calloc((size_t)count + 1, sizeof *sorted);
+    for (int i = 0; i < count && sorted; i++)
+        size += strlen(sorted[i] = tags[i]) + strlen(between);
+    char *list = sorted ? calloc(size, 1) : NULL;
+    if (sorted)
+        qsort(sorted, (size_t)count, sizeof *sorted, compare_tags);
+    for (int i = 0; i < count && list; i++)
+        if (i == 0 || strcmp(sorted[i - 1], sorted[i]) != 0)
+            sprintf(list + strlen(list), "%s%s", *list ? between : "", sorted[i]);
+    free(sorted);
+    return list;
+}
+
+static bool has_model(const char *directory)
+{
+    char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/saved_model.pb", directory);
-    FILE *file = fopen(path, "rb");
-    while (file && (size = fread(part, 1, sizeof part, file)) > 0)
-        wire_append(bytes, part, size);
-    if (file)
-        fclose(file);
-    return file && !bytes->failed;
+    if (access(path, F_OK) == 0)
+        return true;
+    snprintf(path, sizeof path, "%s/saved_model.pbtxt", directory);
+    return access(path, F_OK) == 0;
 }
 
-/* The MetaGraphDef with these tags, in *found; false: the status says why there is none. */
-static bool choose_graph(const char *directory, const char *const *tags, int count, wire *found, TF_Status *status)
+/* The graph with just these tags, with its message in *about. */
+static void load_graph(TF_Graph *graph, const char *directory, const char *const *tags, int count,
+                       tw_graph_about **about, TF_Status *status)
 {
-    enum { META_GRAPHS = 2 };
-    wire model = {0};
-    wire_field field;
-    bool chosen = false;
-    char list[512] = "";
-    for (int i = 0; i < count; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ", tags[i]);
-    if (!read_file(directory, &model)) {
+    tw_error error = TW_NO_ERROR;
+    char *list = join_tags(tags, count, ","), *shown = join_tags(tags, count, " ");
+    tw_load_options options = {.size = sizeof options, .tags = list, .just_tags = true, .keep_message = true};
+    if (!list || !shown)
+        set_no_memory(status);
+    else if (!has_model(directory))
         set_status(status, TF_NOT_FOUND,
-                   "Could not find SavedModel .pb or .pbtxt at supplied export directory path: %s", directory);
-        wire_free(&model);
-        return false;
-    }
-    wire_reader r = wire_read(model.data, model.size);
-    while (!chosen && wire_next(&r, &field))
-        if (field.number == META_GRAPHS && field.type == 2 && (chosen = has_tags(&field, tags, count)))
-            wire_append(found, field.data, field.size);
-    if (!chosen)
-        set_status(status, TF_NOT_FOUND,
-                   "Could not find meta graph def matching supplied tags: { %s}. To inspect available tag-sets in the "
-                   "SavedModel, please use `tower show`",
-                   list);
-    wire_free(&model);
-    return chosen;
+                   "Could not find SavedModel .pb or .pbtxt at supplied export directory path: %s. Check that the "
+                   "directory exists and that you have the right permissions for accessing it.",
+                   directory);
+    else if (tw_graph_load(graph->tower, directory, &options, about, &error) == TW_NOT_FOUND)
+        set_status(status, TF_NOT_FOUND, "Could not find meta graph def matching supplied tags: { %s }. %s", shown,
+                   error.message);
+    else
+        set_error(status, &error);
+    free(list);
+    free(shown);
 }
 
 static tw_status restore(tw_session *session, const char *path, tw_error *error)
@@ -576,48 +571,50 @@ static tw_status load_values(tw_session *session, const tw_graph_about *about, t
     return status;
 }
 
-static TF_Session *load(const TF_SessionOptions *options, const char *directory, const char *tags, TF_Graph *graph,
-                        TF_Status *status)
+static TF_Session *start(TF_Graph *graph, const TF_SessionOptions *options, const tw_graph_about *about,
+                         TF_Status *status)
 {
     tw_error error = TW_NO_ERROR;
-    tw_graph_about *about = NULL;
-    begin_building(graph);
-    if (graph->num_operations > 0)
-        set_status(status, TF_INVALID_ARGUMENT, "Graph is non-empty.");
-    else if (tw_graph_load(graph->tower, directory, &(tw_load_options){.tags = tags}, &about, &error) != TW_OK)
-        set_error(status, &error);
-    else if (!sync_graph(graph))
-        set_no_memory(status);
-    end_building(graph);
-    TF_Session *session = is_ok(status) ? TF_NewSession(graph, options, status) : NULL;
-    if (session && load_values(session->tower, about, &error) != TW_OK) {
-        TF_DeleteSession(session, status);
-        set_error(status, &error);
-        session = NULL;
-    }
-    tw_graph_about_destroy(about);
-    return session;
+    TF_Session *session = TF_NewSession(graph, options, status);
+    if (!session || load_values(session->tower, about, &error) == TW_OK)
+        return session;
+    TF_DeleteSession(session, status);
+    set_error(status, &error);
+    return NULL;
 }
 
 TF_Session *TF_LoadSessionFromSavedModel(const TF_SessionOptions *session_options, const TF_Buffer *run_options,
                                          const char *export_dir, const char *const *tags, int tags_len, TF_Graph *graph,
                                          TF_Buffer *meta_graph_def, TF_Status *status)
 {
-    char list[512] = "";
-    wire chosen = {0};
+    tw_graph_about *about = NULL;
     TF_Session *session = NULL;
     TF_SetStatus(status, TF_OK, "");
-    for (int i = 0; i < tags_len; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? "," : "", tags[i]);
     if (run_options && !wire_is_message(run_options->data, run_options->length))
         set_status(status, TF_INVALID_ARGUMENT, "Unparseable RunOptions proto");
     else if (meta_graph_def && meta_graph_def->data)
         set_status(status, TF_INVALID_ARGUMENT, "Passing non-empty TF_Buffer is invalid.");
-    else if (check_target(session_options, status) && choose_graph(export_dir, tags, tags_len, &chosen, status))
-        session = load(session_options, export_dir, list, graph, status);
-    if (session && meta_graph_def)
-        fill_buffer(meta_graph_def, &chosen, status);
-    wire_free(&chosen);
+    if (!is_ok(status) || !check_target(session_options, status))
+        return NULL;
+    begin_building(graph);
+    if (graph->num_operations > 0)
+        set_status(status, TF_INVALID_ARGUMENT, "Graph is non-empty.");
+    else
+        load_graph(graph, export_dir, tags, tags_len, &about, status);
+    if (is_ok(status) && !sync_graph(graph))
+        set_no_memory(status);
+    end_building(graph);
+    if (is_ok(status) && !(session = start(graph, session_options, about, status))) {
+        begin_building(graph);
+        take_back(graph, 0);
+        end_building(graph);
+    }
+    if (session && meta_graph_def) {
+        wire message = {0};
+        wire_append(&message, about->meta_graph, about->meta_graph_size);
+        fill_buffer(meta_graph_def, &message, status);
+    }
+    tw_graph_about_destroy(about);
     return session;
 }
 

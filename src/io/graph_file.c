@@ -29,7 +29,8 @@ static const char *const kind_names[] = {"GraphDef", "MetaGraphDef", "SavedModel
 
 typedef struct loader {
     tw_graph *graph;
-    const char *path, *prefix, *tags;
+    const char *path;
+    tw_load_options options;
     twi_about *about;
     tw_error *error;
 } loader;
@@ -113,7 +114,7 @@ static tw_status load_bytes(loader *l, file_kind kind, const char *bytes, size_t
 static tw_status load_graph_def(loader *l, const char *bytes, size_t size)
 {
     l->about->about.writer = l->about->about.tags = "";
-    return tw_graph_import(l->graph, bytes, size, l->prefix, l->error);
+    return tw_graph_import(l->graph, bytes, size, l->options.prefix, l->error);
 }
 
 static bool has_tag(const Twi__MetaGraphDef *def, const char *tag, size_t size)
@@ -139,10 +140,10 @@ static bool has_tags(const Twi__MetaGraphDef *def, const char *wanted)
 /* Whether it has those and no others. */
 static bool has_just_tags(const Twi__MetaGraphDef *def, const char *wanted)
 {
-    size_t count = 1;
+    size_t count = 1, there = def->meta_info_def ? def->meta_info_def->n_tags : 0;
     for (const char *at = wanted ? wanted : ""; *at; at++)
         count += *at == ',';
-    return has_tags(def, wanted) && def->meta_info_def->n_tags == count;
+    return wanted && !*wanted ? there == 0 : has_tags(def, wanted) && there == count;
 }
 
 /* Adds the graph's tags to a list of them. */
@@ -169,17 +170,17 @@ static tw_status choose_graph(const loader *l, const Twi__SavedModel *model, int
         if (!def)
             status = proto.out_of_memory ? fail_memory(l)
                                          : twi_fail(l->error, TW_INVALID_ARGUMENT, "graph %zu is none", i);
-        bool is_better = def && !just && (just = has_just_tags(def, l->tags));
-        if (is_better || (def && *chosen < 0 && has_tags(def, l->tags)))
+        bool is_better = def && !just && (just = has_just_tags(def, l->options.tags));
+        if (is_better || (def && *chosen < 0 && !l->options.just_tags && has_tags(def, l->options.tags)))
             *chosen = (int)i;
         if (def)
             list_tags(def, &found);
         if (def)
             twi__meta_graph_def__free_unpacked(def, &proto.allocator);
     }
-    if (status == TW_OK && *chosen < 0 && l->tags)
-        status = twi_fail(l->error, TW_NOT_FOUND, "no graph has the tag '%s'; there are %s", l->tags,
-                          twi_text_string(&found));
+    if (status == TW_OK && *chosen < 0 && (l->options.tags || l->options.just_tags))
+        status = twi_fail(l->error, TW_NOT_FOUND, "no graph has the tag '%s'; there are %s",
+                          l->options.tags ? l->options.tags : "serve", twi_text_string(&found));
     if (status == TW_OK && *chosen < 0 && model->n_meta_graphs)
         *chosen = 0;
     if (status == TW_OK && *chosen < 0)
@@ -208,6 +209,17 @@ static tw_status find_folders(loader *l)
     return twi_file_exists(index) && !about->variables ? fail_memory(l) : TW_OK;
 }
 
+static tw_status load_meta_graph(loader *l, const void *bytes, size_t size)
+{
+    tw_graph_about *about = &l->about->about;
+    if (l->options.keep_message) {
+        if (!(about->meta_graph = twi_arena_copy(&l->about->arena, bytes, size)))
+            return fail_memory(l);
+        about->meta_graph_size = size;
+    }
+    return twi_meta_graph_import(l->graph, bytes, size, l->options.prefix, l->about, l->error);
+}
+
 static tw_status load_saved_model(loader *l, const char *bytes, size_t size)
 {
     int chosen;
@@ -221,7 +233,7 @@ static tw_status load_saved_model(loader *l, const char *bytes, size_t size)
                                               size);
     TWI_TRY(choose_graph(l, model, &chosen));
     ProtobufCBinaryData *graph = &model->meta_graphs[chosen];
-    TWI_TRY(twi_meta_graph_import(l->graph, graph->data, graph->len, l->prefix, l->about, l->error));
+    TWI_TRY(load_meta_graph(l, graph->data, graph->len));
     TWI_TRY(find_folders(l));
 done:
     twi__saved_model__free_unpacked(model, &proto.allocator);
@@ -265,11 +277,13 @@ static tw_status load_bytes(loader *l, file_kind kind, const char *bytes, size_t
 {
     if (!l->about->about.format)
         l->about->about.format = kind_names[kind];
+    if (l->options.just_tags && kind != SAVED_MODEL)
+        return twi_fail(l->error, TW_INVALID_ARGUMENT, "it is no SavedModel");
     switch (kind) {
     case GRAPH_DEF:
         return load_graph_def(l, bytes, size);
     case META_GRAPH_DEF:
-        return twi_meta_graph_import(l->graph, bytes, size, l->prefix, l->about, l->error);
+        return load_meta_graph(l, bytes, size);
     case SAVED_MODEL:
         return load_saved_model(l, bytes, size);
     default:
@@ -346,7 +360,7 @@ tw_status tw_graph_load(tw_graph *graph, const char *path, const tw_load_options
     twi_about *made = twi_alloc(sizeof *made);
     if (!made)
         return twi_fail_memory(error, "reading a graph");
-    loader l = {graph, path, known.prefix, known.tags, made, error ? error : &unasked};
+    loader l = {graph, path, known, made, error ? error : &unasked};
     status = is_directory(path) ? load_directory(&l) : load_file(&l);
     if (status == TW_OK && about)
         *about = &made->about;

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 static int deallocated;
 
@@ -504,6 +505,45 @@ static void saved_model_is_served_and_trained(void **state)
     TF_DeleteStatus(s);
 }
 
+/* A model as a text is as good, tags stand in any order, and one that cannot be loaded leaves the graph empty. */
+static void saved_models_are_found(void **state)
+{
+    (void)state;
+    static const char text[] = GOLDEN_DIR "/files/saved_model_text";
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_SessionOptions *options = TF_NewSessionOptions();
+    const char *const tags[] = {"serve", "serve"}, *const others[] = {"train", "gpu", "train"};
+    assert_null(TF_LoadSessionFromSavedModel(options, NULL, text, NULL, 0, graph, NULL, s));
+    assert_wrong(s, TF_NOT_FOUND, "Could not find meta graph def matching supplied tags: {  }.");
+    assert_null(TF_LoadSessionFromSavedModel(options, NULL, text, others, 3, graph, NULL, s));
+    assert_wrong(s, TF_NOT_FOUND, "Could not find meta graph def matching supplied tags: { gpu train }.");
+#ifndef ON_TENSORFLOW
+    assert_wrong(s, TF_NOT_FOUND, "there are 'serve'");
+#endif
+    char folder[] = "/tmp/saved_model_XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    assert_null(TF_LoadSessionFromSavedModel(options, NULL, folder, tags, 1, graph, NULL, s));
+    assert_wrong(s, TF_NOT_FOUND, "Could not find SavedModel .pb or .pbtxt at supplied export directory path: ");
+    snprintf(path, sizeof path, "%s/saved_model.pb", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_null(TF_LoadSessionFromSavedModel(options, NULL, folder, tags, 1, graph, NULL, s)); /* as none has tags */
+    assert_int_not_equal(TF_GetCode(s), TF_OK);
+    remove(path);
+    rmdir(folder);
+    TF_Buffer *meta = TF_NewBuffer();
+    TF_Session *session = TF_LoadSessionFromSavedModel(options, NULL, text, tags, 2, graph, meta, s);
+    assert_fine(s);
+    assert_non_null(memmem(meta->data, meta->length, "serving_default", 15));
+    TF_DeleteBuffer(meta);
+    TF_DeleteSessionOptions(options);
+    close_session(session, s);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 /* ---- deadlines -------------------------------------------------------------------------------------------------- */
 
 static TF_Operation *a_queue(TF_Graph *graph, TF_Status *s)
@@ -746,6 +786,7 @@ int main(void)
         cmocka_unit_test(wrong_runs_say_what_is_wrong),
         cmocka_unit_test(session_lists_devices),
         cmocka_unit_test(saved_model_is_served_and_trained),
+        cmocka_unit_test(saved_models_are_found),
         cmocka_unit_test(a_run_that_takes_too_long_is_ended_and_no_other),
         cmocka_unit_test(threads_run_one_session_while_they_build),
         cmocka_unit_test(what_a_run_waits_for_may_be_built_meanwhile),
