@@ -66,6 +66,9 @@ static void set_text(char **text, const char *value)
 void TF_ImportGraphDefOptionsSetPrefix(TF_ImportGraphDefOptions *opts, const char *prefix)
 {
     set_text(&opts->prefix, prefix);
+    size_t length = opts->prefix ? strlen(opts->prefix) : 0;
+    if (length > 0 && opts->prefix[length - 1] == '/')
+        opts->prefix[length - 1] = 0;
 }
 
 void TF_ImportGraphDefOptionsSetDefaultDevice(TF_ImportGraphDefOptions *opts, const char *device)
@@ -232,11 +235,13 @@ static bool fill_results(importing *m)
             return false;
         }
     }
-    for (int i = 0; i < o->num_inputs; i++)
-        if (!m->inputs[i].used && !m->nodes[o->num_outputs + o->num_operations + i]) {
+    for (int i = 0; i < o->num_inputs; i++) {
+        const tw_node *from = m->nodes[o->num_outputs + o->num_operations + i];
+        if (!m->inputs[i].used && (!from || o->inputs[i].index >= tw_node_num_outputs(from))) {
             r->missing[r->num_missing] = strdup(o->inputs[i].name);
             r->missing_indexes[r->num_missing++] = o->inputs[i].index;
         }
+    }
     return true;
 }
 

@@ -3,17 +3,28 @@
  * Never here:  anything that works. */
 #include "capi.h"
 
-#include <stdlib.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 static void refuse(TF_Status *status, const char *what)
 {
     set_status(status, TF_UNIMPLEMENTED, "Tower has no %s", what);
 }
 
+/* A file that is not there is told as the loader would, another by what can be done. */
+static void refuse_file(TF_Status *status, const char *file, const char *why)
+{
+    if (access(file, F_OK) != 0)
+        set_status(status, TF_NOT_FOUND, "%s: cannot open shared object file: %s", file, strerror(errno));
+    else
+        set_status(status, TF_UNIMPLEMENTED, "'%s' is not loaded: %s", file, why);
+}
+
 TF_Library *TF_LoadLibrary(const char *library_filename, TF_Status *status)
 {
-    (void)library_filename;
-    refuse(status, "ops that are loaded from TensorFlow's libraries");
+    refuse_file(status, library_filename,
+                "ops that are made for TensorFlow do not run in Tower; those that do are in TF_GetAllOpList()");
     return NULL;
 }
 
@@ -30,8 +41,8 @@ void TF_DeleteLibraryHandle(TF_Library *lib_handle)
 
 TF_Library *TF_LoadPluggableDeviceLibrary(const char *library_filename, TF_Status *status)
 {
-    (void)library_filename;
-    refuse(status, "devices that are loaded from TensorFlow's libraries");
+    refuse_file(status, library_filename,
+                "devices that are made for TensorFlow do not run in Tower; its plug-ins do (TOWER_PLUGIN_PATH)");
     return NULL;
 }
 
@@ -42,8 +53,7 @@ void TF_DeletePluggableDeviceLibraryHandle(TF_Library *lib_handle)
 
 void TF_RegisterFilesystemPlugin(const char *plugin_filename, TF_Status *status)
 {
-    (void)plugin_filename;
-    refuse(status, "file systems of TensorFlow's");
+    refuse_file(status, plugin_filename, "Tower reads and writes files of the machine alone");
 }
 
 void TF_Reset(const TF_SessionOptions *opt, const char **containers, int ncontainers, TF_Status *status)
@@ -61,9 +71,10 @@ void TF_RegisterLogListener(void (*listener)(const char *))
 
 TF_Server *TF_NewServer(const void *proto, size_t proto_len, TF_Status *status)
 {
-    (void)proto;
-    (void)proto_len;
-    refuse(status, "servers; several tasks are started by tower launch, mpirun or srun");
+    if (!wire_is_message(proto, proto_len))
+        set_status(status, TF_INVALID_ARGUMENT, "Could not parse provided bytes into a ServerDef protocol buffer");
+    else
+        refuse(status, "servers; several tasks are started by tower launch, mpirun or srun");
     return NULL;
 }
 
