@@ -375,8 +375,9 @@ void twi_not_differentiable(twi_gradient *g)
 
 bool twi_signature_wants_text(const twi_signature *signature, const char *type_attr)
 {
+    uint64_t text = UINT64_C(1) << TW_STRING, variant = UINT64_C(1) << TW_VARIANT;
     for (int i = 0; i < signature->num_attrs && type_attr; i++)
         if (strcmp(signature->attrs[i].name, type_attr) == 0)
-            return signature->attrs[i].allowed_types == UINT64_C(1) << TW_STRING;
+            return (signature->attrs[i].allowed_types | variant) == (text | variant);
     return false;
 }

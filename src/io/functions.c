@@ -788,7 +788,7 @@ static bool takes_text(twi_functions *f, const Twi__NodeDef *node, const char *a
     return false;
 }
 
-/* The type of an argument that TensorFlow calls a variant: text where it is a serialized sparse tensor. */
+/* The type of an argument that TensorFlow calls a variant: text where it is a sparse or ragged tensor. */
 static int32_t type_of_argument(twi_functions *f, const Twi__FunctionDef *function, size_t i)
 {
     const Twi__FunctionDef__ArgDef *argument = function->signature->input_arg[i];

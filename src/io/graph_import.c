@@ -751,6 +751,67 @@ static tw_status read_nodes(importer *m)
     return TW_OK;
 }
 
+/* ---- ragged tensors in data sets -------------------------------------------------------------------------------- */
+
+/* The attribute of an op's output that is a value, but may be text; NULL: it has none. */
+static const char *text_attr(importer *m, const item *item)
+{
+    const twi_signature *signature = item->op ? twi_graph_signature(m->graph, item->op) : NULL;
+    const char *name = signature && signature->num_outputs ? signature->outputs[0].type_attr : NULL;
+    for (int i = 0; i < item->num_attrs && name; i++)
+        if (strcmp(item->attrs[i].name, name) == 0)
+            return NULL;
+    return name && twi_signature_wants_text(signature, name) ? name : NULL;
+}
+
+/* Who makes what comes from there, through nodes that pass it on, makes text of it. */
+static tw_status make_text(importer *m, source from)
+{
+    while (from.index >= 0 && m->items[from.node].op && twi_op_is(m->items[from.node].op, TWI_PASSES) &&
+           (size_t)from.index < m->items[from.node].num_inputs)
+        from = m->items[from.node].inputs[from.index];
+    item *maker = &m->items[from.node];
+    const char *name = from.index == 0 && !maker->given ? text_attr(m, maker) : NULL;
+    if (!name)
+        return TW_OK;
+    twi_attr *attrs = twi_arena_alloc(&m->arena, sizeof *attrs * (size_t)(maker->num_attrs + 1));
+    if (!attrs)
+        return fail_memory(m);
+    for (int i = 0; i < maker->num_attrs; i++)
+        attrs[i] = maker->attrs[i];
+    attrs[maker->num_attrs++] = tw_attr_type(name, TW_STRING);
+    maker->attrs = attrs;
+    return TW_OK;
+}
+
+static tw_status make_texts(importer *m, const item *user)
+{
+    tw_status status = TW_OK;
+    for (size_t i = 0; i < user->num_inputs && status == TW_OK; i++)
+        status = make_text(m, user->inputs[i]);
+    return status;
+}
+
+/* What data sets are made of, and what their functions give. */
+static tw_status tell_data_sets(importer *m)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < m->num_read && status == TW_OK; i++) {
+        const item *user = &m->items[i];
+        if (!user->op || user->op->makes != TWI_MAKES_RECIPE)
+            continue;
+        status = make_texts(m, user);
+        for (size_t k = 0; k < user->def->n_attr && status == TW_OK; k++) {
+            const Twi__AttrValue *value = user->def->attr[k]->value;
+            bool calls = value && value->value_case == TWI__ATTR_VALUE__VALUE_PLACEHOLDER;
+            const item *given = calls ? twi_map_get(&m->places, value->placeholder) : NULL;
+            if (given)
+                status = make_texts(m, given);
+        }
+    }
+    return status;
+}
+
 /* ---- what is not known ----------------------------------------------------------------------------------------- */
 
 /* What the file says of the node, with the names it has here. */
@@ -1001,6 +1062,7 @@ static tw_status import(importer *m)
     TWI_TRY(collect_given(m));
     TWI_TRY(name_items(m));
     TWI_TRY(read_nodes(m));
+    TWI_TRY(tell_data_sets(m));
     TWI_TRY(sort_loops(m));
     TWI_TRY(build_all(m));
 done:

@@ -115,8 +115,17 @@ static tw_status to_variant_shape(twi_inference *c)
 {
     int rank = ragged_rank(c->attrs, "RAGGED_RANK");
     tw_status status = expect_splits(c, 0, rank);
-    bool rows = rank > 0 || twi_attr_bool(c->attrs, "batched_input", false);
-    return status == TW_OK && rows ? twi_expect_rank_at_least(c, rank, 1) : status;
+    bool rows = twi_attr_bool(c->attrs, "batched_input", false);
+    if (status == TW_OK && (rows || rank > 0))
+        status = twi_expect_rank_at_least(c, rank, 1);
+    if (status != TW_OK || c->output_types[0] != TW_STRING)
+        return status;
+    int64_t first = c->inputs[0].rank > 0 ? c->inputs[0].dims[0] : -1;
+    if (rows) /* for each the texts of its splits and values */
+        c->outputs[0] = TW_SHAPE(rank && first > 0 ? first - 1 : rank ? -1 : first, rank ? rank : 1);
+    else
+        c->outputs[0] = TW_SHAPE(rank + 1);
+    return TW_OK;
 }
 
 static tw_status from_variant_shape(twi_inference *c)
@@ -239,6 +248,9 @@ static void from_variant_gradient(twi_gradient *g)
 }
 
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
+/* What data sets carry is text, as of sparse tensors (serialize.c); who reads a graph says so (io/graph_import.c). */
+#define ENCODED "Tencoded"
+#define ENCODES "Tencoded:{variant,string}=variant"
 #define SPLITS "Tsplits:{int32,int64}=int64"
 
 const twi_op twi_ragged_ops[] = {
@@ -255,12 +267,12 @@ const twi_op twi_ragged_ops[] = {
      "shape:Tshape, values:T, default_value:T, row_partition_tensors:num_row_partition_tensors*Tindex", "result:T",
      "T:type; Tindex:{int32,int64}; Tshape:{int32,int64}; num_row_partition_tensors:int; row_partition_types:strings",
      to_tensor_shape, to_tensor_gradient, FOUND},
-    {"RaggedTensorToVariant", "rt_nested_splits:RAGGED_RANK*Tsplits, rt_dense_values:Tvalues", "encoded_ragged:variant",
-     "RAGGED_RANK:int>=0; Tvalues:type; " SPLITS "; batched_input:bool", to_variant_shape, to_variant_gradient,
-     TWI_HOST_ONLY},
-    {"RaggedTensorFromVariant", "encoded_ragged:variant",
+    {"RaggedTensorToVariant", "rt_nested_splits:RAGGED_RANK*Tsplits, rt_dense_values:Tvalues",
+     "encoded_ragged:" ENCODED, "RAGGED_RANK:int>=0; Tvalues:type; " SPLITS "; batched_input:bool; " ENCODES,
+     to_variant_shape, to_variant_gradient, TWI_HOST_ONLY},
+    {"RaggedTensorFromVariant", "encoded_ragged:" ENCODED,
      "output_nested_splits:output_ragged_rank*Tsplits, output_dense_values:Tvalues",
-     "input_ragged_rank:int; output_ragged_rank:int>=0; Tvalues:type; " SPLITS, from_variant_shape,
+     "input_ragged_rank:int; output_ragged_rank:int>=0; Tvalues:type; " SPLITS "; " ENCODES, from_variant_shape,
      from_variant_gradient, FOUND},
     {"RaggedTensorToVariantGradient", "encoded_ragged_grad:variant, row_splits:Tsplits, dense_values_shape:int32",
      "dense_values_grad:Tvalues", "Tvalues:type; " SPLITS, to_variant_gradient_shape, NULL, FOUND},

@@ -483,3 +483,21 @@ def gone_through(rank, rows):
 
 for rank, by_rows in ((0, False), (1, False), (1, True), (2, False)):
     differentiate("gone_through_%d_%s" % (rank, by_rows), gone_through(rank, by_rows), {"v": DEEP["v"]})
+
+# ---- ragged tensors in data sets ----
+
+
+def ragged_elements():
+    v, s = holder(tf.float32, [None], "v"), holder(tf.int64, [None], "s")
+    single, slices = tf.data.experimental.get_single_element, tf.data.Dataset.from_tensor_slices
+    given = slices(rows(v, s))
+    numbers = tf.data.Dataset.range(5).map(tf.range)
+    cut = slices(words("a b", "", "c")).batch(3).map(tf.strings.split)
+    deep = slices(tf.RaggedTensor.from_row_splits(rows(v, s), i64([0, 1, 4])))
+    made = [given.map(lambda x: x * 2).ragged_batch(10), given.batch(2).batch(2), given.batch(2).unbatch().skip(1).batch(9),
+            tf.data.Dataset.from_tensors(rows(v, s)).unbatch().batch(3).take(1), numbers.ragged_batch(5), cut,
+            deep.batch(2), deep.unbatch().batch(9), given.batch(3).take(1).map(lambda x: tf.reduce_sum(x, 1))]
+    return tf.nest.flatten([single(of) for of in made], expand_composites=True)
+
+
+program("ragged_elements", ragged_elements, ROWS, {"v": f32([1, 2, 3, 4]), "s": i64([0, 0, 1, 4, 4])})

@@ -1,7 +1,9 @@
-/* ragged_variant.c - ragged tensors as values (tensor/variant.h), which loops read row by row, and back. */
+/* ragged_variant.c - ragged tensors as values (tensor/variant.h), which loops read row by row, and back. In data sets
+ * they are texts, those of splits and values side by side. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/ragged.h"
+#include "device/cpu/plain/serialize.h"
 #include "tensor/variant.h"
 
 #include <string.h>
@@ -115,16 +117,40 @@ static twi_tensor_list *cut_rows(const twi_run *r, int64_t rows)
     return NULL;
 }
 
+static tw_status write_ragged(const twi_run *r, const twi_tensor_list *ragged, tw_string *texts)
+{
+    tw_status status = TW_OK;
+    for (int64_t k = 0; k < ragged->count && status == TW_OK; k++)
+        status = twi_write_text(r, twi_tensor_list_item(ragged, k), texts + k);
+    return status;
+}
+
+static tw_status write_texts(const twi_run *r, const twi_tensor_list *made, bool rows)
+{
+    tw_shape shape = r->output_operands[0].shape;
+    tw_string *texts = r->outputs[0];
+    tw_status status = rows ? TW_OK : write_ragged(r, made, texts);
+    for (int64_t i = 0; rows && i < made->count && status == TW_OK; i++)
+        status = write_ragged(r, ragged_at(made, i), texts + i * shape.dims[1]);
+    return status;
+}
+
 static tw_status run_to_variant(const twi_run *r)
 {
     int rank = r->num_inputs - 1;
     tw_shape values = r->input_operands[rank].shape;
+    bool by_rows = *(const bool *)r->state, texts = r->output_operands[0].dtype == TW_STRING;
     twi_tensor_list **to = r->outputs[0];
     tw_status status = twi_check_splits(r, 0, rank);
     if (status != TW_OK)
         return status;
     int64_t rows = rank ? r->input_operands[0].elements - 1 : values.rank > 0 ? values.dims[0] : 0;
-    twi_tensor_list *made = *(const bool *)r->state ? cut_rows(r, rows) : cut_ragged(r, 0, 0, rows, false);
+    twi_tensor_list *made = by_rows ? cut_rows(r, rows) : cut_ragged(r, 0, 0, rows, false);
+    if (made && texts) {
+        status = write_texts(r, made, by_rows);
+        twi_tensor_list_release(made);
+        return status;
+    }
     twi_tensor_list_release(*to);
     *to = made;
     return made ? TW_OK : fail_memory(r);
@@ -196,13 +222,28 @@ static int64_t count_rows(const twi_tensor_list *array, int64_t i)
     return ragged->splits ? twi_tensor_list_item(ragged, 0)->elements - 1 : values_of(ragged)->shape.dims[0];
 }
 
-/* The outermost splits: how long each item is. */
-static tw_status give_lengths(const twi_run *r, const twi_tensor_list *array)
+/* Of an array of several axes the outermost splits, whose rows are all as long as its next axis. */
+static tw_status give_axes(const twi_run *r, tw_shape axes)
+{
+    int64_t rows = 1;
+    tw_status status = TW_OK;
+    for (int k = 0; k < axes.rank - 1 && status == TW_OK; k++) {
+        void *to;
+        rows *= axes.dims[k];
+        status = twi_make_output(r, k, TW_SHAPE(rows + 1), &to);
+        for (int64_t i = 0; i <= rows && status == TW_OK; i++)
+            twi_put_integer(r->output_operands[k].dtype, to, i, i * axes.dims[k + 1]);
+    }
+    return status;
+}
+
+/* Splits `output`: how long each item is. */
+static tw_status give_lengths(const twi_run *r, const twi_tensor_list *array, int output)
 {
     void *to;
     int64_t at = 0;
-    tw_dtype dtype = r->output_operands[0].dtype;
-    tw_status status = twi_make_output(r, 0, TW_SHAPE(array->count + 1), &to);
+    tw_dtype dtype = r->output_operands[output].dtype;
+    tw_status status = twi_make_output(r, output, TW_SHAPE(array->count + 1), &to);
     for (int64_t i = 0; i < array->count && status == TW_OK; i++) {
         twi_put_integer(dtype, to, i, at);
         at += count_rows(array, i);
@@ -212,15 +253,15 @@ static tw_status give_lengths(const twi_run *r, const twi_tensor_list *array)
     return status;
 }
 
-/* The items' splits k, each behind the last of the one before. */
-static tw_status give_splits(const twi_run *r, const twi_tensor_list *array, int k)
+/* The items' splits k, each behind the last of the one before, as splits `output`. */
+static tw_status give_splits(const twi_run *r, const twi_tensor_list *array, int k, int output)
 {
     void *to;
     int64_t count = 1, at = 0, next = 0;
-    tw_dtype dtype = r->output_operands[k + 1].dtype;
+    tw_dtype dtype = r->output_operands[output].dtype;
     for (int64_t i = 0; i < array->count; i++)
         count += twi_tensor_list_item(ragged_at(array, i), k)->elements - 1;
-    tw_status status = twi_make_output(r, k + 1, TW_SHAPE(count), &to);
+    tw_status status = twi_make_output(r, output, TW_SHAPE(count), &to);
     if (status == TW_OK)
         twi_put_integer(dtype, to, next++, 0);
     for (int64_t i = 0; i < array->count && status == TW_OK; i++) {
@@ -273,13 +314,13 @@ static tw_status give_values(const twi_run *r, const twi_tensor_list *array, boo
     return status;
 }
 
-static tw_status run_from_variant(const twi_run *r)
+/* An array of those axes, or one ragged tensor where it has none. */
+static tw_status read_ragged(const twi_run *r, const twi_tensor_list *array, tw_shape axes)
 {
     const ranks *s = r->state;
-    const twi_tensor_list *array = list_of(r);
-    int dims = is_array(array), in = s->in >= 0 ? s->in : s->out - dims;
+    int dims = axes.rank, in = s->in >= 0 ? s->in : s->out - dims;
     bool stacked = s->out == 0;
-    if (in < -1 || (s->out != 0 && s->out != dims + in))
+    if (in < -1 || (stacked && dims > 1) || (s->out != 0 && s->out != dims + in))
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(); "
                         "output_ragged_rank: %d, input_ragged_rank: %d, encoded_variant.dims(): %d.",
@@ -291,10 +332,65 @@ static tw_status run_from_variant(const twi_run *r)
     for (int64_t i = 0; i < array->count && status == TW_OK; i++)
         status = check_ragged(r, ragged_at(array, i), i, in);
     if (status == TW_OK && !stacked)
-        status = give_lengths(r, array);
+        status = give_axes(r, axes);
+    if (status == TW_OK && !stacked)
+        status = give_lengths(r, array, dims - 1);
     for (int k = 0; k < in && status == TW_OK && !stacked; k++)
-        status = give_splits(r, array, k);
+        status = give_splits(r, array, k, dims + k);
     return status == TW_OK ? give_values(r, array, stacked) : status;
+}
+
+/* So many texts, the last of which is that of the values; NULL with *status. */
+static twi_tensor_list *ragged_of_texts(const twi_run *r, const tw_string *texts, int parts, tw_status *status)
+{
+    twi_tensor_list *list = twi_tensor_list_create(parts);
+    *status = list ? TW_OK : fail_memory(r);
+    for (int k = 0; k < parts && *status == TW_OK; k++) {
+        tw_tensor *part;
+        tw_dtype dtype = r->output_operands[k + 1 < parts ? 0 : r->num_outputs - 1].dtype;
+        *status = twi_read_text(r, texts + k, dtype, &part);
+        if (*status == TW_OK && k + 1 < parts && (part->shape.rank != 1 || part->elements < 1)) {
+            tw_tensor_release(part);
+            *status = twi_fail(r->error, TW_INVALID_ARGUMENT, "Ragged splits must have rank 1, and a number");
+        } else if (*status == TW_OK && !twi_tensor_list_put(list, k, part))
+            *status = fail_memory(r);
+    }
+    if (*status == TW_OK) {
+        list->splits = parts - 1;
+        return list;
+    }
+    twi_tensor_list_release(list);
+    return NULL;
+}
+
+static tw_status read_texts(const twi_run *r)
+{
+    const tw_string *texts = r->inputs[0];
+    tw_shape axes = r->input_operands[0].shape;
+    if (axes.rank < 1 || axes.dims[axes.rank - 1] < 1 || axes.dims[axes.rank - 1] > r->num_outputs)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "the texts are none of ragged tensors of rank %d",
+                        r->num_outputs - 1);
+    int parts = (int)axes.dims[--axes.rank];
+    tw_status status = TW_OK;
+    int64_t count = tw_shape_elements(axes);
+    twi_tensor_list *all = axes.rank ? twi_tensor_list_create(count) : ragged_of_texts(r, texts, parts, &status);
+    for (int64_t i = 0; i < count && all && axes.rank && status == TW_OK; i++)
+        if (!put_ragged(all, i, ragged_of_texts(r, texts + i * parts, parts, &status)) && status == TW_OK)
+            status = fail_memory(r);
+    if (!all && status == TW_OK)
+        status = fail_memory(r);
+    if (status == TW_OK)
+        status = read_ragged(r, all, axes);
+    twi_tensor_list_release(all);
+    return status;
+}
+
+static tw_status run_from_variant(const twi_run *r)
+{
+    if (r->input_operands[0].dtype == TW_STRING)
+        return read_texts(r);
+    const twi_tensor_list *array = list_of(r);
+    return read_ragged(r, array, is_array(array) ? TW_SHAPE(array->count) : TW_SCALAR);
 }
 
 /* ---- RaggedTensorToVariantGradient ------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 /* serialize.c - tensors as texts and back; sparse tensors as three texts, or as numbers in a map, and many of them as
  * one. */
+#include "device/cpu/plain/serialize.h"
+
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/state/sparse_map.h"
@@ -18,7 +20,7 @@ static const int64_t *longs(const tw_tensor *tensor)
 
 /* ---- tensors as texts -------------------------------------------------------------------------------------------- */
 
-static tw_status write_text(const twi_run *r, const tw_tensor *tensor, tw_string *text)
+tw_status twi_write_text(const twi_run *r, const tw_tensor *tensor, tw_string *text)
 {
     twi_arena arena = {0};
     const Twi__TensorProto *proto = twi_tensor_to_proto(&arena, tensor);
@@ -29,7 +31,7 @@ static tw_status write_text(const twi_run *r, const tw_tensor *tensor, tw_string
     return done ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
-static tw_status read_text(const twi_run *r, const tw_string *text, tw_dtype dtype, tw_tensor **tensor)
+tw_status twi_read_text(const twi_run *r, const tw_string *text, tw_dtype dtype, tw_tensor **tensor)
 {
     size_t spare = SPARE_BYTES;
     twi_proto proto;
@@ -71,7 +73,7 @@ static tw_status run_serialize(const twi_run *r)
     tw_tensor *tensor;
     tw_status status = tensor_of(r, 0, &tensor);
     if (status == TW_OK)
-        status = write_text(r, tensor, r->outputs[0]);
+        status = twi_write_text(r, tensor, r->outputs[0]);
     tw_tensor_release(tensor);
     return status;
 }
@@ -80,7 +82,7 @@ static tw_status run_parse(const twi_run *r)
 {
     tw_tensor *tensor;
     void *to;
-    tw_status status = read_text(r, r->inputs[0], r->output_operands[0].dtype, &tensor);
+    tw_status status = twi_read_text(r, r->inputs[0], r->output_operands[0].dtype, &tensor);
     if (status == TW_OK)
         status = twi_make_output(r, 0, tensor->shape, &to);
     if (status == TW_OK && !twi_copy_elements(tensor->elements, tensor->dtype, tensor->data, to))
@@ -296,7 +298,7 @@ static tw_status put_texts(const twi_run *r, void *to, int64_t row, twi_sparse_t
     tw_string *texts = (tw_string *)to + 3 * row;
     tw_status status = TW_OK;
     for (int i = 0; i < 3 && status == TW_OK; i++)
-        status = write_text(r, sparse->parts[i], &texts[i]);
+        status = twi_write_text(r, sparse->parts[i], &texts[i]);
     return status;
 }
 
@@ -315,7 +317,7 @@ static tw_status get_texts(const twi_run *r, int64_t number, twi_sparse_tensor *
     const tw_string *texts = (const tw_string *)r->inputs[0] + 3 * number;
     tw_status status = TW_OK;
     for (int i = 0; i < 3 && status == TW_OK; i++)
-        status = read_text(r, &texts[i], i == 1 ? r->output_operands[1].dtype : TW_INT64, &sparse->parts[i]);
+        status = twi_read_text(r, &texts[i], i == 1 ? r->output_operands[1].dtype : TW_INT64, &sparse->parts[i]);
     return status;
 }
 
