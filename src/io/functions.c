@@ -973,23 +973,24 @@ static int by_key(const void *a, const void *b)
 
 /* The function's nodes but the last: what it gives, sorted by key. */
 static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *sparse,
-                             const Twi__AttrValue__ListValue *dense, const char *device, parsed *given)
+                             const Twi__AttrValue__ListValue *dense, const Twi__AttrValue__ListValue *ragged,
+                             const char *device, parsed *given)
 {
     static const char *const texts[] = {"names", "sparse_keys", "dense_keys", "ragged_keys"};
     twi_functions *f = l->f;
     tw_status status = TW_OK;
     Twi__AttrValue__ListValue none = TWI__ATTR_VALUE__LIST_VALUE__INIT;
-    const Twi__AttrValue__ListValue *lists[] = {&none, sparse, dense, &none};
+    const Twi__AttrValue__ListValue *lists[] = {&none, sparse, dense, ragged};
     const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (dense->n_s + 5));
     const char *parse = PRINT("%s/f/parse", l->name);
     attr_value string = type_value("T", TW_STRING), ints = int_value("num_sparse", (int64_t)sparse->n_s);
     attr_value attrs[] = {copied_value(l->node, "Tdense"),
                           copied_value(l->node, "dense_shapes"),
                           copied_value(l->node, "sparse_types"),
-                          list_value(f, "ragged_value_types", &none),
-                          list_value(f, "ragged_split_types", &none),
+                          copied_value(l->node, "ragged_value_types"),
+                          copied_value(l->node, "ragged_split_types"),
                           ints};
-    if (!inputs || !parse || !attrs[3].value.list || !attrs[4].value.list)
+    if (!inputs || !parse)
         return fail_memory(f);
     TWI_TRY(add(f, "TowerArgument", inputs[0] = PRINT("%s/f/arg/0", l->name), device, NULL, 0, &string, 1));
     for (int i = 0; i < 4; i++)
@@ -1009,26 +1010,38 @@ static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *spars
         given[i] = (parsed){sparse->s[i], PRINT("%s/f/sparse_%zu", l->name, i), TW_STRING};
         TWI_TRY(add(f, "SerializeSparse", given[i].value, device, parts, 3, &type, 1));
     }
-    qsort(given, sparse->n_s + dense->n_s, sizeof *given, by_key);
+    for (size_t i = 0; i < ragged->n_s; i++) {
+        size_t values = 3 * sparse->n_s + dense->n_s + i, count = sparse->n_s + dense->n_s;
+        const char *parts[] = {PRINT("%s:%zu", parse, values + ragged->n_s), PRINT("%s:%zu", parse, values)};
+        attr_value kinds[] = {int_value("RAGGED_RANK", 1), bool_value("batched_input", false),
+                              type_value("Tvalues", type_at(l->node, "ragged_value_types", i)),
+                              type_value("Tsplits", type_at(l->node, "ragged_split_types", i))};
+        given[count + i] = (parsed){ragged->s[i], PRINT("%s/f/ragged_%zu", l->name, i), TW_STRING};
+        TWI_TRY(add(f, "RaggedTensorToVariant", given[count + i].value, device, parts, 2, kinds, 4));
+    }
+    qsort(given, sparse->n_s + dense->n_s + ragged->n_s, sizeof *given, by_key);
 done:
     return status;
 }
 
-/* Ragged features it leaves to the data set's node, which refuses them. */
+/* What does not fit together it leaves to the data set's node, which refuses it. */
 static tw_status lower_parse(lowering *l)
 {
     twi_functions *f = l->f;
     tw_status status = TW_OK;
     const Twi__AttrValue__ListValue *sparse = list_of(l->node, "sparse_keys"), *dense = list_of(l->node, "dense_keys");
-    size_t count = sparse->n_s + dense->n_s;
+    const Twi__AttrValue__ListValue *ragged = list_of(l->node, "ragged_keys");
+    size_t count = sparse->n_s + dense->n_s + ragged->n_s;
     parsed *given = twi_arena_alloc(f->arena, sizeof *given * (count + 1));
     const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (count + l->node->n_input + 1));
     Twi__AttrValue__ListValue types = TWI__ATTR_VALUE__LIST_VALUE__INIT;
     types.type = twi_arena_alloc(f->arena, sizeof *types.type * (count + 1));
     if (!given || !inputs || !types.type)
         return fail_memory(f);
-    if (list_of(l->node, "ragged_keys")->n_s || count_types(l->node, "sparse_types") != sparse->n_s ||
-        count_types(l->node, "Tdense") != dense->n_s || l->num_data != 2 + dense->n_s || count == 0) {
+    if (count_types(l->node, "ragged_value_types") != ragged->n_s ||
+        count_types(l->node, "ragged_split_types") != ragged->n_s ||
+        count_types(l->node, "sparse_types") != sparse->n_s || count_types(l->node, "Tdense") != dense->n_s ||
+        l->num_data != 2 + dense->n_s || count == 0) {
         Twi__NodeDef *copy = twi_arena_copy(f->arena, l->node, sizeof *copy);
         if (!copy || !twi_push(&f->nodes, copy))
             return fail_memory(f);
@@ -1037,7 +1050,7 @@ static tw_status lower_parse(lowering *l)
         copy->input = l->inputs;
         return TW_OK;
     }
-    TWI_TRY(add_parsing(l, sparse, dense, "/device:CPU:0", given));
+    TWI_TRY(add_parsing(l, sparse, dense, ragged, "/device:CPU:0", given));
     for (size_t i = 0; i < count; i++) {
         inputs[i] = given[i].value;
         types.type[types.n_type++] = given[i].type;

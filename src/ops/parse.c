@@ -49,14 +49,25 @@ static tw_status parse_shape(twi_inference *c)
     return status == TW_OK ? dense_shapes(c, 3 * num_sparse, c->inputs[0]) : status;
 }
 
+/* Of one example there are none. */
+static tw_shape splits_of(tw_shape batch)
+{
+    return TW_SHAPE(batch.rank == 0 ? 0 : batch.rank == 1 && batch.dims[0] >= 0 ? batch.dims[0] + 1 : -1);
+}
+
 static tw_status parse_v2_shape(twi_inference *c)
 {
     int num_sparse = (int)twi_attr_int(c->attrs, "num_sparse", 0);
-    const twi_attr *ragged = twi_attr_find(c->attrs, "ragged_value_types");
-    if (ragged->count)
-        return twi_fail(c->error, TW_UNIMPLEMENTED, "ragged features are not supported");
+    int num_ragged = twi_attr_find(c->attrs, "ragged_value_types")->count;
+    int ragged = 3 * num_sparse + twi_attr_find(c->attrs, "dense_shapes")->count;
     if (c->inputs[0].rank > 1)
         return twi_expect_rank(c, 0, 1);
+    if (twi_attr_find(c->attrs, "ragged_split_types")->count != num_ragged || c->num_outputs != ragged + 2 * num_ragged)
+        return FAIL(c, "there are not as many types of splits as of ragged values, or shapes as dense features");
+    for (int i = 0; i < num_ragged; i++) {
+        c->outputs[ragged + i] = TW_SHAPE(-1);
+        c->outputs[ragged + num_ragged + i] = splits_of(c->inputs[0]);
+    }
     if (c->inputs[0].rank >= 0)
         sparse_shapes(c, 0, num_sparse, c->inputs[0].rank + 1);
     return dense_shapes(c, 3 * num_sparse, c->inputs[0]);

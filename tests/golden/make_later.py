@@ -501,3 +501,44 @@ def ragged_elements():
 
 
 program("ragged_elements", ragged_elements, ROWS, {"v": f32([1, 2, 3, 4]), "s": i64([0, 0, 1, 4, 4])})
+
+# ---- ragged features of examples ----
+
+
+def example(**features):
+    kinds = {int: ("int64_list", tf.train.Int64List), float: ("float_list", tf.train.FloatList),
+             bytes: ("bytes_list", tf.train.BytesList)}
+    made = {name: tf.train.Feature(**{kinds[type(values[0])][0]: kinds[type(values[0])][1](value=values)})
+            for name, values in features.items() if values}
+    return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString(deterministic=True)
+
+
+EXAMPLES = np.array([example(x=[1, 2, 3], f=[1.5, 2.5], s=[b"a"], d=[7], n=[2, 1]), example(f=[0.5], d=[8]),
+                     example(x=[4], s=[b"bc", b""], t=[b"u", b"v"], d=[9], n=[1])], object)
+
+
+def with_ragged(shape):
+    def build():
+        return tf.nest.flatten(list(raw.ParseExampleV2(
+            serialized=holder(tf.string, shape, "e"), names=[], sparse_keys=["s"], dense_keys=["d"], ragged_keys=["x", "f", "t"],
+            dense_defaults=[tf.zeros([0], tf.int64)], num_sparse=1, sparse_types=[tf.string], dense_shapes=[[]],
+            ragged_value_types=[tf.int64, tf.float32, tf.string], ragged_split_types=[tf.int32, tf.int64, tf.int64])))
+    return build
+
+
+program("parse_ragged", with_ragged([None]), {"e": EXAMPLES}, {"e": EXAMPLES[2:]},
+        ({"e": np.array([example(x=[1.5], d=[1])], object)}, "Data types don't match"))
+program("parse_ragged_one", with_ragged([]), {"e": EXAMPLES[0]}, {"e": EXAMPLES[1]})
+
+
+def ragged_features():
+    feature = tf.io.RaggedFeature
+    wanted = {"x": feature(tf.int64), "lengths": feature(tf.int64, "x", [feature.RowLengths("n")], validate=False),
+              "d": tf.io.FixedLenFeature([], tf.int64), "s": tf.io.VarLenFeature(tf.string)}
+    given = tf.data.Dataset.from_tensors(holder(tf.string, [None], "e"))
+    made = [tf.data.experimental.get_single_element(given.apply(tf.data.experimental.parse_example_dataset(wanted))),
+            tf.data.experimental.get_single_element(given.map(lambda e: tf.io.parse_example(e, wanted)))]
+    return tf.nest.flatten(made, expand_composites=True)
+
+
+program("ragged_features", ragged_features, {"e": EXAMPLES}, {"e": EXAMPLES[1:2]})

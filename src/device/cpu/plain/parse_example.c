@@ -1,5 +1,5 @@
 /* parse_example.c - ParseExample, ParseExampleV2, ParseSingleExample: features of serialized examples as tensors, dense
- * ones of a shape that is told, and sparse ones. */
+ * ones of a shape that is told, sparse and ragged ones. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "format/example.h"
@@ -10,11 +10,16 @@
 /* Where the inputs are. */
 typedef struct layout {
     enum { KEYS_ARE_INPUTS, KEYS_ARE_VECTORS, KEYS_ARE_ATTRS } keys;
-    int num_sparse, num_dense, first_key, first_default;
+    int num_sparse, num_dense, num_ragged, first_key, first_default; /* keys are sparse ones, dense ones, ragged ones */
     const tw_string *sparse_keys, *dense_keys; /* of attributes */
     const tw_dtype *sparse_types;
     const tw_shape *dense_shapes;
 } layout;
+
+static int count_keys(const layout *l)
+{
+    return l->num_sparse + l->num_dense + l->num_ragged;
+}
 
 static tw_status prepare(twi_prepare *p)
 {
@@ -32,34 +37,36 @@ static tw_status prepare(twi_prepare *p)
         l.first_default = 1;
     } else if (strcmp(p->op, "ParseExampleV2") == 0) {
         l.keys = KEYS_ARE_VECTORS;
+        l.num_ragged = twi_attr_find(p->attrs, "ragged_value_types")->count;
         l.first_default = 5;
     } else {
         l.first_default = 2 + l.num_sparse + l.num_dense;
     }
-    size_t examples = (size_t)p->inputs[0].elements, keys = (size_t)(l.num_sparse + l.num_dense);
+    size_t examples = (size_t)p->inputs[0].elements, keys = (size_t)count_keys(&l);
     p->workspace = sizeof(twi_feature) * (examples * keys + 1);
     return twi_keep(p, &l, sizeof l);
 }
 
 static const tw_string *key_of(const twi_run *r, const layout *l, int key)
 {
-    bool dense = key >= l->num_sparse;
-    int i = dense ? key - l->num_sparse : key;
+    bool dense = key >= l->num_sparse, ragged = key >= l->num_sparse + l->num_dense;
+    int i = key - (dense ? l->num_sparse : 0) - (ragged ? l->num_dense : 0);
     if (l->keys == KEYS_ARE_ATTRS)
         return &(dense ? l->dense_keys : l->sparse_keys)[i];
     if (l->keys == KEYS_ARE_VECTORS)
-        return (const tw_string *)r->inputs[l->first_key + dense] + i;
+        return (const tw_string *)r->inputs[l->first_key + dense + ragged] + i;
     return r->inputs[l->first_key + key];
 }
 
 static tw_status check_keys(const twi_run *r, const layout *l)
 {
-    if (l->keys != KEYS_ARE_VECTORS || (r->input_operands[l->first_key].elements == l->num_sparse &&
-                                        r->input_operands[l->first_key + 1].elements == l->num_dense))
-        return TW_OK;
-    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld and %lld keys for %d sparse and %d dense features",
-                    r->node, (long long)r->input_operands[l->first_key].elements,
-                    (long long)r->input_operands[l->first_key + 1].elements, l->num_sparse, l->num_dense);
+    static const char *const kinds[] = {"sparse", "dense", "ragged"};
+    int wanted[] = {l->num_sparse, l->num_dense, l->num_ragged};
+    for (int i = 0; l->keys == KEYS_ARE_VECTORS && i < 3; i++)
+        if (r->input_operands[l->first_key + i].elements != wanted[i])
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld keys for %d %s features", r->node,
+                            (long long)r->input_operands[l->first_key + i].elements, wanted[i], kinds[i]);
+    return TW_OK;
 }
 
 static tw_dtype type_of(const twi_run *r, const layout *l, int key)
@@ -79,7 +86,7 @@ static tw_status fail_example(const twi_run *r, const layout *l, int64_t example
 static tw_status find_features(const twi_run *r, const layout *l, int64_t example, twi_feature *found)
 {
     const tw_string *bytes = (const tw_string *)r->inputs[0] + example;
-    int keys = l->num_sparse + l->num_dense, read;
+    int keys = count_keys(l), read;
     twi_example e = twi_example_begin(bytes->data, bytes->size);
     twi_feature feature;
     memset(found, 0, sizeof *found * (size_t)keys);
@@ -108,7 +115,7 @@ static tw_status find_features(const twi_run *r, const layout *l, int64_t exampl
 
 static tw_status write_sparse(const twi_run *r, const layout *l, int key, const twi_feature *features, int64_t examples)
 {
-    int keys = l->num_sparse + l->num_dense, axes = (int)r->output_operands[2 * l->num_sparse + key].elements;
+    int keys = count_keys(l), axes = (int)r->output_operands[2 * l->num_sparse + key].elements;
     int64_t total = 0, most = 0, at = 0, *indices, *shape = r->outputs[2 * l->num_sparse + key];
     tw_dtype dtype = type_of(r, l, key);
     void *values;
@@ -154,7 +161,7 @@ static tw_status use_default(const twi_run *r, const layout *l, int key, int64_t
 
 static tw_status write_fixed(const twi_run *r, const layout *l, int key, const twi_feature *features, int64_t examples)
 {
-    int keys = l->num_sparse + l->num_dense;
+    int keys = count_keys(l);
     const twi_operand *out = &r->output_operands[2 * l->num_sparse + key];
     int64_t each = tw_shape_elements(l->dense_shapes[key - l->num_sparse]);
     tw_status status = TW_OK;
@@ -178,7 +185,7 @@ static tw_status write_fixed(const twi_run *r, const layout *l, int key, const t
 /* As long as the longest; behind the shorter ones the default. */
 static tw_status write_padded(const twi_run *r, const layout *l, int key, const twi_feature *features, int64_t examples)
 {
-    int keys = l->num_sparse + l->num_dense, output = 2 * l->num_sparse + key;
+    int keys = count_keys(l), output = 2 * l->num_sparse + key;
     tw_shape own = l->dense_shapes[key - l->num_sparse], shape = r->output_operands[output].shape;
     tw_dtype dtype = r->output_operands[output].dtype;
     const twi_operand *padding = &r->input_operands[l->first_default + key - l->num_sparse];
@@ -204,19 +211,54 @@ static tw_status write_padded(const twi_run *r, const layout *l, int key, const 
     return status;
 }
 
+/* ---- ragged features --------------------------------------------------------------------------------------------- */
+
+/* All values in a row, and where each example's begin; of one example there is nothing to say. */
+static tw_status write_ragged(const twi_run *r, const layout *l, int key, const twi_feature *features, int64_t examples)
+{
+    int keys = count_keys(l), output = 2 * l->num_sparse + key, splits = output + l->num_ragged;
+    tw_dtype dtype = r->output_operands[output].dtype, splits_dtype = r->output_operands[splits].dtype;
+    bool many = r->input_operands[0].shape.rank > 0;
+    int64_t total = 0, at = 0;
+    void *values;
+    for (int64_t i = 0; i < examples; i++)
+        total += twi_feature_count(&features[i * keys + key]);
+    if (total > INT32_MAX && splits_dtype == TW_INT32)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld values are too many for splits of int32", r->node,
+                        (long long)total);
+    tw_status status = twi_make_output(r, output, TW_SHAPE(total), &values);
+    for (int64_t i = 0; i < examples && status == TW_OK; i++) {
+        const twi_feature *f = &features[i * keys + key];
+        if (!twi_feature_read(f, twi_element_of_output(values, dtype, at)))
+            status = twi_fail_memory(r->error, r->node);
+        if (many)
+            twi_output_int(r, splits, i, at);
+        at += twi_feature_count(f);
+    }
+    if (many && status == TW_OK)
+        twi_output_int(r, splits, examples, at);
+    return status;
+}
+
+static tw_status write_dense(const twi_run *r, const layout *l, int key, const twi_feature *features, int64_t examples)
+{
+    bool fixed = tw_shape_is_known(l->dense_shapes[key - l->num_sparse]);
+    return fixed ? write_fixed(r, l, key, features, examples) : write_padded(r, l, key, features, examples);
+}
+
 static tw_status run(const twi_run *r)
 {
     const layout *l = r->state;
-    int keys = l->num_sparse + l->num_dense;
+    int keys = count_keys(l);
     int64_t examples = r->input_operands[0].elements;
     twi_feature *features = r->workspace;
     tw_status status = check_keys(r, l);
     for (int64_t i = 0; i < examples && status == TW_OK; i++)
         status = find_features(r, l, i, features + i * keys);
     for (int k = 0; k < keys && status == TW_OK; k++)
-        status = k < l->num_sparse                                       ? write_sparse(r, l, k, features, examples)
-                 : tw_shape_is_known(l->dense_shapes[k - l->num_sparse]) ? write_fixed(r, l, k, features, examples)
-                                                                         : write_padded(r, l, k, features, examples);
+        status = k < l->num_sparse                  ? write_sparse(r, l, k, features, examples)
+                 : k < l->num_sparse + l->num_dense ? write_dense(r, l, k, features, examples)
+                                                    : write_ragged(r, l, k, features, examples);
     return status;
 }
 

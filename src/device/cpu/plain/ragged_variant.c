@@ -349,10 +349,7 @@ static twi_tensor_list *ragged_of_texts(const twi_run *r, const tw_string *texts
         tw_tensor *part;
         tw_dtype dtype = r->output_operands[k + 1 < parts ? 0 : r->num_outputs - 1].dtype;
         *status = twi_read_text(r, texts + k, dtype, &part);
-        if (*status == TW_OK && k + 1 < parts && (part->shape.rank != 1 || part->elements < 1)) {
-            tw_tensor_release(part);
-            *status = twi_fail(r->error, TW_INVALID_ARGUMENT, "Ragged splits must have rank 1, and a number");
-        } else if (*status == TW_OK && !twi_tensor_list_put(list, k, part))
+        if (*status == TW_OK && !twi_tensor_list_put(list, k, part))
             *status = fail_memory(r);
     }
     if (*status == TW_OK) {
