@@ -236,6 +236,113 @@ static void loops_fail_cleanly_when_memory_runs_out(void **state)
     free(bytes);
 }
 
+/* ---- rounds that are planned for the shapes that come ----------------------------------------------------------- */
+
+/* A vector that doubles in each round, the number of rounds, a word that grows, and a number that does not change. */
+typedef struct doubling {
+    tw_graph *g;
+    tw_session *s;
+    tw_output x, rounds, values[4];
+} doubling;
+
+static doubling open_doubling(void)
+{
+    doubling d = {.g = tw_graph_create()};
+    tw_error error = {0};
+    tw_tensor *a = tw_tensor_from(TW_STRING, TW_SCALAR, &(tw_string){"a", 1});
+    tw_output zero = tw_scalar_of(d.g, TW_INT32, 0), letter = tw_constant(d.g, a);
+    tw_tensor_release(a);
+    d.x = tw_placeholder(d.g, TW_FLOAT32, TW_SHAPE(-1));
+    d.rounds = tw_placeholder(d.g, TW_INT32, TW_SCALAR);
+    tw_output v[] = {d.x, zero, letter, tw_scalar(d.g, 7)};
+    TW_LOOP(d.g, v, 4)
+    {
+        tw_while(d.g, tw_less(d.g, v[1], d.rounds));
+        v[0] = tw_concat(d.g, (tw_output[]){v[0], v[0]}, 2, 0);
+        v[1] = tw_add(d.g, v[1], tw_scalar_of(d.g, TW_INT32, 1));
+        v[2] = tw_node_output(tw_add_node(d.g, "Add", NULL, (tw_output[]){v[2], letter}, 2, NULL, 0), 0);
+    }
+    memcpy(d.values, v, sizeof v);
+    assert_string_equal(tw_graph_message(d.g), "");
+    assert_ok(tw_session_create(d.g, NULL, &d.s, &error));
+    return d;
+}
+
+static void close_doubling(doubling *d)
+{
+    tw_session_destroy(d->s);
+    tw_graph_destroy(d->g);
+}
+
+static tw_status run_doubling(const doubling *d, int32_t rounds, tw_tensor **results, tw_error *error)
+{
+    float numbers[] = {3, 5};
+    tw_tensor *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), numbers), *n = tw_tensor_from(TW_INT32, TW_SCALAR, &rounds);
+    tw_feed feeds[] = {{d->x, x}, {d->rounds, n}};
+    tw_status status = x && n ? tw_session_run(d->s, feeds, 2, d->values, 4, results, error) : TW_RESOURCE_EXHAUSTED;
+    tw_tensor_release(x);
+    tw_tensor_release(n);
+    return status;
+}
+
+static void check_doubling(const doubling *d, int rounds)
+{
+    tw_error error = {0};
+    tw_tensor *results[4] = {NULL};
+    assert_ok(run_doubling(d, rounds, results, &error));
+    assert_int_equal(tw_tensor_elements(results[0]), 2 << rounds);
+    for (int i = 0; i < 2 << rounds; i++)
+        assert_true(tw_tensor_value(results[0], i) == (i % 2 ? 5 : 3));
+    assert_true(tw_tensor_value(results[1], 0) == rounds);
+    assert_int_equal(((tw_string *)tw_tensor_data(results[2]))->size, 1 + rounds);
+    assert_true(tw_tensor_value(results[3], 0) == 7);
+    for (int i = 0; i < 4; i++)
+        tw_tensor_release(results[i]);
+}
+
+/* Where memory is not there on the way, in each place that asks for some, the run fails and the next is right. */
+static void rounds_of_other_shapes_fail_cleanly_when_memory_runs_out(void **state)
+{
+    (void)state;
+    for (bool failed = true; failed;) {
+        tw_error error = {0};
+        tw_tensor *results[4] = {NULL};
+        fail_at_new_place();
+        memory.by_place = false;
+        doubling d = open_doubling();
+        memory.by_place = true;
+        tw_status status = run_doubling(&d, 2, results, &error);
+        failed = forgive_allocations();
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+        for (int i = 0; i < 4; i++)
+            tw_tensor_release(results[i]);
+        check_doubling(&d, 3);
+        check_doubling(&d, 0);
+        close_doubling(&d);
+        assert_int_equal(memory.live, 0);
+        stop_failing_allocations();
+    }
+}
+
+static void a_round_is_planned_when_the_graph_has_grown(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *results[4] = {NULL};
+    fail_allocation(-1);
+    doubling d = open_doubling();
+    check_doubling(&d, 1);
+    tw_scalar(d.g, 1);
+    check_doubling(&d, 2);
+    TW_DEVICE(d.g, "/gpu:7")
+        tw_scalar(d.g, 1);
+    check_doubling(&d, 2);
+    assert_fails(run_doubling(&d, 3, results, &error), TW_INVALID_ARGUMENT, "GPU:7");
+    close_doubling(&d);
+    assert_int_equal(memory.live, 0);
+    stop_failing_allocations();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +352,8 @@ int main(void)
         cmocka_unit_test(a_loop_without_an_end_is_ended_by_cancelling),
         cmocka_unit_test(a_loop_goes_out_as_it_came_in),
         cmocka_unit_test(loops_fail_cleanly_when_memory_runs_out),
+        cmocka_unit_test(rounds_of_other_shapes_fail_cleanly_when_memory_runs_out),
+        cmocka_unit_test(a_round_is_planned_when_the_graph_has_grown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *twi_alloc(size_t bytes);                             /* zeroed; NULL when out of memory; twi_free() */
+void *twi_alloc(size_t bytes);                             /* zeroed, of nothing too; NULL: no memory; twi_free() */
 void *twi_alloc_array(size_t count, size_t bytes);         /* zeroed; NULL also on overflow */
 void *twi_resize(void *block, size_t bytes);               /* new bytes are not zeroed */
 void twi_free(void *block);                                /* NULL is fine */

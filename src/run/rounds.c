@@ -44,8 +44,9 @@ static tw_status place(void *user, tw_error *error)
         return status;
     twi_frames_free(&rounds->frames);
     rounds->frames = (twi_frames){0};
-    rounds->num_nodes = graph->nodes.count;
-    return twi_frames_find(graph, &rounds->frames, error);
+    status = twi_frames_find(graph, &rounds->frames, error);
+    rounds->num_nodes = status == TW_OK ? graph->nodes.count : 0; /* what is not known is looked for again */
+    return status;
 }
 
 static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_error *error)
@@ -59,8 +60,8 @@ static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_
     rounds->planner.request.series = chained->series;
     rounds->num_fed = chained->num_fed;
     rounds->num_fetches = chained->num_fetches;
-    rounds->feeds = twi_alloc_array((size_t)chained->num_fed + 1, sizeof *rounds->feeds);
-    rounds->results = twi_alloc_array((size_t)chained->num_fetches + 1, sizeof *rounds->results);
+    rounds->feeds = twi_alloc_array((size_t)chained->num_fed, sizeof *rounds->feeds);
+    rounds->results = twi_alloc_array((size_t)chained->num_fetches, sizeof *rounds->results);
     if (!rounds->feeds || !rounds->results)
         return twi_fail_memory(error, "preparing a loop");
     for (int i = 0; i < chained->num_fed; i++)
