@@ -4,9 +4,9 @@
 #include "testing.h"
 
 #include "faulty_memory.h"
+#include "planned_nodes.h"
 
 #include <pthread.h>
-#include <tower/explain.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 
@@ -51,11 +51,11 @@ static void assert_floats(tw_tensor *tensor, tw_shape shape, const float *values
     tw_tensor_release(tensor);
 }
 
-/* Those elements of x that are greater than nothing, doubled. */
+/* Those elements of x that are greater than nothing, doubled; and x in a shape that is fed. */
 typedef struct positives {
     tw_graph *g;
     tw_session *s;
-    tw_output x, indices, doubled, sum;
+    tw_output x, indices, doubled, sum, shape, shaped;
 } positives;
 
 static positives make_positives(const tw_session_options *options)
@@ -69,6 +69,8 @@ static positives make_positives(const tw_session_options *options)
     tw_output taken = ADD(p.g, "GatherV2", "taken", p.x, flat, tw_constant_int32s(p.g, TW_SCALAR, (int32_t[]){0}));
     p.doubled = tw_add(p.g, taken, taken);
     p.sum = ADD(p.g, "Sum", "sum", p.doubled, tw_constant_int32s(p.g, TW_SCALAR, (int32_t[]){0}));
+    p.shape = tw_placeholder(p.g, TW_INT32, TW_SHAPE(-1));
+    p.shaped = ADD(p.g, "Reshape", "shaped", p.x, p.shape);
     if (tw_graph_status(p.g) != TW_OK)
         fail_msg("%s", tw_graph_message(p.g));
     assert_ok(tw_session_create(p.g, options, &p.s, &error));
@@ -120,7 +122,6 @@ static void plans_of_many_shapes_stay_within_the_bound(void **state)
 {
     (void)state;
     tw_session_options options = TW_SIZED(tw_session_options);
-    tw_error error = {0};
     options.kept_plans = 8;
     positives p = make_positives(&options);
     float values[1000];
@@ -129,28 +130,100 @@ static void plans_of_many_shapes_stay_within_the_bound(void **state)
     for (int n = 1; n <= 1000; n++) {
         float expected = 2 * (float)((n + 2) / 3);
         assert_floats(run(p.s, p.x, floats(n, values), p.sum), TW_SCALAR, &expected);
-        if (n % 100 != 0)
-            continue;
-        tw_planned *planned;
-        assert_ok(tw_session_planned(p.s, &planned, &error));
-        assert_in_range(planned->num_plans, 2, 9);
-        tw_planned_destroy(planned);
+        if (n % 100 == 0)
+            assert_int_equal(planned_plans(p.s), 9);
     }
     drop_positives(&p);
+}
+
+/* A number that goes up with every step, and as many ones, in a row of steps. */
+static void plans_of_a_row_of_steps_stay_within_the_bound(void **state)
+{
+    (void)state;
+    tw_session_options options = TW_SIZED(tw_session_options);
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_tensor *result = NULL;
+    options.kept_plans = 4;
+    tw_variable *count = tw_get_variable(g, "count", TW_INT32, TW_SHAPE(1), (tw_initializer){0});
+    tw_output more = {0};
+    TW_CONTROL(g, tw_assign_add(g, count->handle, tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){1})))
+        more = tw_variable_read(g, count);
+    tw_output ones = ADD(g, "Fill", "ones", more, tw_constant_floats(g, TW_SCALAR, (float[]){1}));
+    tw_output sum = ADD(g, "Sum", "sum", ones, tw_constant_int32s(g, TW_SCALAR, (int32_t[]){0}));
+    tw_output init = tw_initialize_variables(g);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &options, &s, &error));
+    assert_ok(tw_session_run(s, NULL, 0, &init, 1, NULL, &error));
+    assert_ok(tw_session_run_steps(s, 30, NULL, 0, &sum, 1, &result, NULL, &error));
+    assert_floats(result, TW_SCALAR, (float[]){30});
+    assert_int_equal(planned_plans(s), 2 + 4);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* What could not be planned counts for nothing. */
+static void plans_that_could_not_be_made_do_not_raise_the_bound(void **state)
+{
+    (void)state;
+    tw_session_options options = TW_SIZED(tw_session_options);
+    tw_error error = {0};
+    options.kept_plans = 2;
+    positives p = make_positives(&options);
+    for (int i = 0; i < 10; i++) {
+        tw_tensor *result = NULL;
+        tw_output unfed = tw_placeholder(p.g, TW_FLOAT32, TW_SCALAR);
+        assert_fails(tw_session_run(p.s, NULL, 0, &unfed, 1, &result, &error), TW_INVALID_ARGUMENT, "feed");
+    }
+    for (int n = 1; n < 10; n++) {
+        float ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, expected = 2 * (float)n;
+        assert_floats(run(p.s, p.x, floats(n, ones), p.sum), TW_SCALAR, &expected);
+    }
+    assert_int_equal(planned_plans(p.s), 3);
+    drop_positives(&p);
+}
+
+/* What differs in the number of feeds or of fetches alone is something else. */
+static void fewer_feeds_and_fewer_fetches_are_another_run(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_tensor *values[] = {floats(1, (float[]){2}), floats(1, (float[]){3})}, *results[2] = {NULL};
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(1));
+    tw_output y = tw_placeholder_with_default(g, tw_constant_floats(g, TW_SHAPE(1), (float[]){5}), TW_SHAPE(1));
+    tw_output fetches[] = {tw_add(g, x, y), tw_mul(g, x, y)};
+    tw_feed feeds[] = {{x, values[0]}, {y, values[1]}};
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_session_run(s, feeds, 2, fetches, 2, results, &error));
+    for (int i = 0; i < 2; i++) {
+        assert_floats(results[i], TW_SHAPE(1), (float[]){i ? 6 : 5});
+        results[i] = NULL;
+    }
+    assert_ok(tw_session_run(s, feeds, 1, fetches, 2, results, &error));
+    for (int i = 0; i < 2; i++) {
+        assert_floats(results[i], TW_SHAPE(1), (float[]){i ? 10 : 7});
+        results[i] = NULL;
+    }
+    assert_ok(tw_session_run(s, feeds, 1, fetches, 1, results, &error));
+    assert_floats(results[0], TW_SHAPE(1), (float[]){7});
+    assert_null(results[1]);
+    for (int i = 0; i < 2; i++)
+        tw_tensor_release(values[i]);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
 }
 
 static void what_comes_again_is_not_planned_again(void **state)
 {
     (void)state;
     positives p = make_positives(NULL);
-    tw_error error = {0};
     for (int i = 0; i < 20; i++) {
-        tw_planned *planned;
         assert_floats(run(p.s, p.x, floats(2, (float[]){1, 2}), p.doubled), TW_SHAPE(2), (float[]){2, 4});
         assert_floats(run(p.s, p.x, floats(2, (float[]){-1, 2}), p.doubled), TW_SHAPE(1), (float[]){4});
-        assert_ok(tw_session_planned(p.s, &planned, &error));
-        assert_int_equal(planned->num_plans, 3);
-        tw_planned_destroy(planned);
+        assert_int_equal(planned_plans(p.s), 3);
     }
     drop_positives(&p);
 }
@@ -300,19 +373,23 @@ static void memory_that_runs_out_on_the_way_fails_the_run_alone(void **state)
     bool failed = true;
     for (int n = 0; failed; n++) {
         tw_error error = {0};
-        tw_tensor *result = NULL;
+        tw_tensor *results[3] = {NULL};
         fail_allocation(1 << 30);
-        positives p = make_positives(NULL);
-        tw_tensor *x = floats(3, (float[]){1, -1, 2});
+        positives p = make_positives(TW_OPTIONS(tw_session_options, .disable = "merge"));
+        tw_feed feeds[] = {{p.x, floats(4, (float[]){1, -1, 2, -2})}, {p.shape, integers(2, (int32_t[]){2, 2})}};
+        tw_output fetches[] = {p.sum, p.indices, p.shaped};
         memory.countdown = n;
-        tw_status status = tw_session_run(p.s, &(tw_feed){p.x, x}, 1, &p.sum, 1, &result, &error);
+        tw_status status = tw_session_run(p.s, feeds, 2, fetches, 3, results, &error);
         failed = forgive_allocations();
         assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
-        assert_true(!failed || !result);
-        assert_ok(tw_session_run(p.s, &(tw_feed){p.x, x}, 1, &p.sum, 1, &result, &error));
-        assert_float_equal(*(float *)tw_tensor_data(result), 6, 0);
-        tw_tensor_release(result);
-        tw_tensor_release(x);
+        assert_true(!failed || (!results[0] && !results[1] && !results[2]));
+        for (int i = 0; i < 2; i++)
+            assert_ok(tw_session_run(p.s, feeds, 2, fetches, 3, results, &error));
+        assert_float_equal(*(float *)tw_tensor_data(results[0]), 6, 0);
+        for (int i = 0; i < 3; i++)
+            tw_tensor_release(results[i]);
+        for (int i = 0; i < 2; i++)
+            tw_tensor_release(feeds[i].tensor);
         drop_positives(&p);
         if (memory.live)
             fail_msg("%d blocks are left behind when allocation %d fails", (int)memory.live, n);
@@ -376,6 +453,9 @@ int main(void)
         cmocka_unit_test(what_is_found_decides_the_shape_of_what_follows),
         cmocka_unit_test(a_shape_may_be_fed_as_a_value),
         cmocka_unit_test(plans_of_many_shapes_stay_within_the_bound),
+        cmocka_unit_test(plans_of_a_row_of_steps_stay_within_the_bound),
+        cmocka_unit_test(plans_that_could_not_be_made_do_not_raise_the_bound),
+        cmocka_unit_test(fewer_feeds_and_fewer_fetches_are_another_run),
         cmocka_unit_test(what_comes_again_is_not_planned_again),
         cmocka_unit_test(several_runs_in_a_row_cross_the_border_each_time),
         cmocka_unit_test(what_is_wanted_before_and_behind_comes_together),

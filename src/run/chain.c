@@ -29,9 +29,6 @@ static void forget_link(twi_lane *lane, const twi_link *link)
         if (lane->links.items[i] != link)
             lane->links.items[kept++] = lane->links.items[i];
     lane->links.count = kept;
-    for (int i = 0; i < lane->latest.count; i++)
-        if (lane->latest.items[i] == link->plan)
-            lane->latest.count = 0;
 }
 
 static void destroy_link(twi_lane *lane, twi_link *link)
@@ -78,8 +75,8 @@ static twi_cut *make_cut(int num_fed, const tw_output *fetches, int num_fetches,
     twi_cut *cut = twi_alloc(sizeof *cut);
     if (!cut)
         return NULL;
-    cut->fed = twi_alloc_array((size_t)num_fed + 1, sizeof *cut->fed);
-    cut->fetches = twi_alloc_array((size_t)num_fetches + 1, sizeof *cut->fetches);
+    cut->fed = twi_alloc_array((size_t)num_fed, sizeof *cut->fed);
+    cut->fetches = twi_alloc_array((size_t)num_fetches, sizeof *cut->fetches);
     if (!cut->fed || !cut->fetches) {
         destroy_cut(NULL, cut);
         return NULL;
@@ -185,10 +182,10 @@ static tw_status make_rest(twi_link *link, twi_series_table *series, tw_error *e
     link->rest = make_cut(border->num_crossings, border->fetches, border->num_fetches, border);
     if (link->rest)
         link->rest->series = series ? series : &link->plan->series;
-    link->values = twi_alloc_array((size_t)link->plan->num_fetches + 1, sizeof *link->values);
-    link->crossing = twi_alloc_array((size_t)border->num_crossings + 1, sizeof *link->crossing);
-    link->late = twi_alloc_array((size_t)border->num_fetches + 1, sizeof *link->late);
-    link->dead = twi_alloc_array((size_t)border->num_crossings + 1, sizeof *link->dead);
+    link->values = twi_alloc_array((size_t)link->plan->num_fetches, sizeof *link->values);
+    link->crossing = twi_alloc_array((size_t)border->num_crossings, sizeof *link->crossing);
+    link->late = twi_alloc_array((size_t)border->num_fetches, sizeof *link->late);
+    link->dead = twi_alloc_array((size_t)border->num_crossings, sizeof *link->dead);
     if (!link->rest || !link->values || !link->crossing || !link->dead || !link->late)
         return twi_fail_memory(error, "making a border");
     for (int i = 0; i < border->num_crossings; i++)
@@ -206,7 +203,7 @@ static tw_status plan_link(twi_lane *lane, twi_cut *cut, const twi_wanted *w, tw
         return twi_fail_memory(error, "making a plan");
     link->cut = cut;
     link->bound_at = -1;
-    link->feeds = twi_alloc_array((size_t)cut->num_fed + 1, sizeof *link->feeds);
+    link->feeds = twi_alloc_array((size_t)cut->num_fed, sizeof *link->feeds);
     if (!link->feeds || !twi_reserve(&cut->links, cut->links.count + 1) ||
         !twi_reserve(&lane->links, lane->links.count + 1))
         TWI_LEAVE(twi_fail_memory(error, "making a plan"));
@@ -241,13 +238,14 @@ static bool is_alone(const twi_link *link)
     return !link->cut->behind && link->cut->links.count == 1;
 }
 
-/* The one that was not used for longest, and has none behind it; NULL: all that may go are in use. */
+/* The one that was not used for longest, and has none behind it, as all of the run under way have but the latest, which
+ * is yet to be used; NULL: all that may go are in use. */
 static twi_link *find_oldest(const twi_lane *lane)
 {
     twi_link *oldest = NULL;
     for (int i = 0; i < lane->links.count; i++) {
         twi_link *link = lane->links.items[i];
-        bool may_go = link->used < lane->runs && !is_alone(link) && (!link->rest || !link->rest->links.count);
+        bool may_go = link->used <= lane->runs && !is_alone(link) && (!link->rest || !link->rest->links.count);
         if (may_go && (!oldest || link->used < oldest->used))
             oldest = link;
     }
@@ -345,10 +343,10 @@ static void cross(twi_link *link, const tw_feed *feeds)
     for (int i = 0; i < border->num_crossings; i++) {
         const twi_crossing *c = &border->crossings[i];
         link->dead[i] = is_dead(link, c);
-        link->crossing[i].tensor = link->dead[i] || c->output.index < 0 ? NULL
-                                   : c->constant                        ? c->constant
-                                   : c->fetch >= 0                      ? link->values[c->fetch]
-                                                                        : feeds[c->feed].tensor;
+        link->crossing[i].tensor = link->dead[i]   ? NULL
+                                   : c->constant   ? c->constant
+                                   : c->fetch >= 0 ? link->values[c->fetch]
+                                                   : feeds[c->feed].tensor;
     }
 }
 
