@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <tower/explain.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 
@@ -354,6 +355,53 @@ static void a_lane_that_was_cancelled_can_be_opened_again(void **state)
     close_fixture(&f);
 }
 
+/* Lane 0 too; those that a session gives out are not opened again, and there are none beyond the last. */
+static void lanes_are_cancelled_and_opened_by_their_numbers(void **state)
+{
+    (void)state;
+    fixture f;
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    open_fixture(&f);
+    open_gate(&f.gate);
+    tw_session_cancel_lane(f.s, -1);
+    tw_session_cancel_lane(f.s, 1024);
+    tw_session_reopen_lane(f.s, 1024);
+    assert_true(run_in(&f, 0, f.gated) == 20);
+    tw_session_cancel_lane(f.s, 0);
+    assert_fails(tw_session_run(f.s, NULL, 0, &f.gated, 1, &value, &error), TW_CANCELLED, "was cancelled");
+    tw_session_reopen_lane(f.s, 0);
+    assert_true(run_in(&f, 0, f.gated) == 20);
+    assert_true(run_in(&f, 512, f.gated) == 20);
+    tw_session_cancel_lane(f.s, 512);
+    tw_session_reopen_lane(f.s, 512);
+    assert_fails(tw_session_run_in(f.s, 512, NULL, 0, &f.gated, 1, &value, &error), TW_CANCELLED, "was cancelled");
+    close_fixture(&f);
+}
+
+/* What is told of the latest run is of those that a caller began, and not of those behind the scenes. */
+static void the_latest_run_is_not_of_a_lane_that_was_given_out(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_timeline *timeline;
+    tw_tensor *result = NULL;
+    tw_session *s;
+    tw_graph *g = tw_graph_create();
+    tw_output sum = tw_add(g, tw_scalar(g, 1), tw_scalar(g, 2));
+    assert_ok(tw_session_create(g, TW_OPTIONS(tw_session_options, .trace = true), &s, &error));
+    static const int lanes[] = {1, 512, 511, 1023}, told[] = {1, 1, 511, 511};
+    for (int i = 0; i < 4; i++) {
+        assert_ok(tw_session_run_in(s, lanes[i], NULL, 0, &sum, 1, &result, &error));
+        assert_ok(tw_session_timeline(s, &timeline, &error));
+        assert_int_equal(timeline->lane, told[i]);
+        tw_timeline_destroy(timeline);
+    }
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +413,8 @@ int main(void)
         cmocka_unit_test(a_lane_that_does_not_exist_is_refused),
         cmocka_unit_test(a_cancelled_session_ends_its_runs_and_keeps_its_values),
         cmocka_unit_test(a_lane_that_was_cancelled_can_be_opened_again),
+        cmocka_unit_test(lanes_are_cancelled_and_opened_by_their_numbers),
+        cmocka_unit_test(the_latest_run_is_not_of_a_lane_that_was_given_out),
         cmocka_unit_test(a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,73 @@ static void many_runs_of_a_node_take_four_arguments(void **state)
     tw_tensor_release(one);
 }
 
+/* ---- what is asked of a session ---- */
+
+static void check_fetch(fixture *f, tw_output fetch, const char *says)
+{
+    tw_error error;
+    tw_tensor *value = NULL;
+    assert_fails(tw_session_run(f->s, NULL, 0, &fetch, 1, &value, &error), TW_INVALID_ARGUMENT, says);
+}
+
+static void fetches_must_be_outputs_of_the_graph(void **state)
+{
+    fixture *f = *state;
+    tw_graph *other = tw_graph_create();
+    tw_output one = tw_scalar(tw_name(f->g, "one"), 1);
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    check_fetch(f, (tw_output){NULL, 0}, "fetch 0 is a dead output");
+    check_fetch(f, tw_scalar(other, 1), "fetch 0 is of another graph");
+    check_fetch(f, (tw_output){one.node, 1}, "FetchOutputs one: output index too large, must be < 1");
+    check_fetch(f, (tw_output){one.node, -2}, "fetch 0 asks for output -2 of 'one'; -1 stands for the node");
+    tw_graph_destroy(other);
+}
+
+static void feeds_must_be_outputs_of_the_graph_with_tensors(void **state)
+{
+    fixture *f = *state;
+    tw_error error;
+    tw_graph *other = tw_graph_create();
+    tw_output x = tw_placeholder(f->g, TW_FLOAT32, TW_SCALAR), y = tw_neg(f->g, x);
+    tw_tensor *one = tw_tensor_create(TW_FLOAT32, TW_SCALAR), *value = NULL;
+    const tw_feed wrong[] = {
+        {{NULL, 0}, one}, {tw_scalar(other, 1), one}, {{x.node, -1}, one}, {{x.node, 1}, one}, {x, NULL}};
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(tw_session_run(f->s, &wrong[i], 1, &y, 1, &value, &error), TW_INVALID_ARGUMENT,
+                     "feed 0 is not an output of this graph with a tensor");
+    assert_fails(tw_session_run(f->s, NULL, -1, &y, 1, &value, &error), TW_INVALID_ARGUMENT,
+                 "-1 feeds and 1 fetches; expected numbers from 0");
+    assert_fails(tw_session_run(f->s, NULL, 0, NULL, -1, NULL, &error), TW_INVALID_ARGUMENT, "0 feeds and -1 fetches");
+    assert_ok(tw_session_prepare(f->s, NULL, 0, NULL, 0, &error));
+    tw_tensor_release(one);
+    tw_graph_destroy(other);
+}
+
+static void check_variable(fixture *f, const tw_variable *variable, const char *says)
+{
+    tw_error error;
+    tw_tensor *value = NULL;
+    assert_fails(tw_session_get_variable(f->s, variable, &value, &error), TW_INVALID_ARGUMENT, says);
+    assert_null(value);
+}
+
+static void variables_must_be_of_the_graph_and_on_a_device_that_there_is(void **state)
+{
+    fixture *f = *state;
+    tw_graph *other = tw_graph_create();
+    tw_variable *far = NULL;
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    check_variable(f, NULL, "that variable is not of this session's graph");
+    check_variable(f, &(tw_variable){.name = "v"}, "that variable is not of this session's graph");
+    check_variable(f, tw_get_variable(other, "v", TW_FLOAT32, TW_SCALAR, (tw_initializer){0}),
+                   "that variable is not of this session's graph");
+    TW_DEVICE(f->g, "/gpu:7")
+        far = tw_get_variable(f->g, "far", TW_FLOAT32, TW_SCALAR, (tw_initializer){0});
+    check_variable(f, far, "GPU:7");
+    tw_graph_destroy(other);
+}
+
 /* ---- a program that crashes ---- */
 
 static tw_status crash(void *user, int tower, void *const *outputs, tw_error *error)
@@ -204,6 +271,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_constant_of_no_tensor_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(no_graph_has_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(many_runs_of_a_node_take_four_arguments, setup, teardown),
+        cmocka_unit_test_setup_teardown(fetches_must_be_outputs_of_the_graph, setup, teardown),
+        cmocka_unit_test_setup_teardown(feeds_must_be_outputs_of_the_graph_with_tensors, setup, teardown),
+        cmocka_unit_test_setup_teardown(variables_must_be_of_the_graph_and_on_a_device_that_there_is, setup, teardown),
         cmocka_unit_test(a_crash_leaves_a_report_that_names_the_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,20 @@
 /* Running, from within: dispatchers and plans made by hand, who comes after whom by the memory that is touched, where
- * the time of a step went that is made up, runs that are known to wait for queues, and tasks that lose each other,
- * played in one process. label: threads */
+ * the time of a step went that is made up, runs that are known to wait for queues, values as bytes between tasks, and
+ * tasks that lose each other, played in one process. label: threads */
 #include "runs_in_threads.h"
 
 #include "base/clock.h"
 #include "comm/exchange.h"
 #include "device/state/queue.h"
+#include "faulty_memory.h"
 #include "run/dispatcher.h"
+#include "run/packing.h"
 #include "run/session.h"
 #include "run/trace.h"
 #include "run/traffic.h"
 #include "run/waterfall.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -1077,6 +1080,453 @@ static void cancelling_a_session_wakes_those_who_wait(void **state)
     tw_graph_destroy(g);
 }
 
+/* Who holds a session's graph gives it back: others plan again. */
+static void a_graph_that_was_held_is_given_back(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_session *s = open_session(g, 0);
+    tw_session_hold(s);
+    assert_int_equal(pthread_mutex_trylock(&s->lock), EBUSY);
+    tw_session_release(s);
+    assert_int_equal(pthread_mutex_trylock(&s->lock), 0);
+    pthread_mutex_unlock(&s->lock);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* A kernel that waits in a lane is woken when the lane is cancelled, and others go on. */
+static void cancelling_a_lane_wakes_who_waits_there(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out, seven = constant(g, 7);
+    tw_output put = tw_enqueue(g, q, &seven, 1);
+    tw_dequeue(g, q, &out);
+    tw_session *s = open_session(g, 0);
+    runner waiting[2];
+    for (int i = 0; i < 2; i++) {
+        start(&waiting[i], s, 1 + i, out);
+        wait_until_waiting(s, 1 + i);
+    }
+    tw_session_cancel_lane(s, 1);
+    finish(&waiting[0]);
+    assert_int_equal(waiting[0].status, TW_CANCELLED);
+    assert_false(waiting[1].ended);
+    run_ok(s, put);
+    assert_int_equal(finish(&waiting[1]), 7);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* ---- sessions of several tasks, whose messages are made up ------------------------------------------------------- */
+
+enum { NUMBERS = 4 }; /* that a stream's place may have */
+
+typedef struct company {
+    twi_comm comm;
+    int64_t there[3][NUMBERS]; /* where the streams of tasks 1 and 2 stand */
+    int ended[4], num_ended;   /* channels, from the first of a lane on */
+    int silent;                /* the task that does not answer; 0: all do */
+} company;
+
+static tw_status hear_nothing(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error)
+{
+    (void)c, (void)to, (void)channel, (void)data, (void)bytes, (void)error;
+    return TW_OK;
+}
+
+static tw_status tell_place(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
+                            tw_error *error)
+{
+    company *all = (company *)c;
+    (void)channel;
+    if (from >= c->tasks || from == all->silent)
+        return twi_fail(error, TW_UNAVAILABLE, "task %d does not say where %s stands", from, what);
+    memcpy(data, all->there[from], bytes);
+    return TW_OK;
+}
+
+static void note_end(twi_comm *c, int channel, int count_of_them, tw_status status, const char *why)
+{
+    company *all = (company *)c;
+    (void)count_of_them;
+    assert_int_equal(status, TW_CANCELLED);
+    assert_string_equal(why, "the lane was cancelled");
+    assert_in_range(all->num_ended, 0, 3);
+    all->ended[all->num_ended++] = channel;
+}
+
+static const twi_comm_ops company_ops = {.send = hear_nothing, .receive = tell_place, .end = note_end};
+
+/* Where the stream stands that this task has drawn from so far, as far as `mine` says, and others as far as they say. */
+static tw_status ask_for_stream(company *all, tw_session *s, const int64_t *mine, int64_t *place, tw_error *why)
+{
+    const char *name = NULL;
+    tw_error error = {0};
+    tw_devices *devices = tw_session_devices(s);
+    tw_tensor *at = tw_tensor_from(TW_INT64, TW_SHAPE(NUMBERS), mine), *stands = NULL;
+    assert_ok(tw_session_set_stream(s, "draw", at, &error));
+    devices->comm = &all->comm;
+    tw_status status = tw_session_get_stream(s, 0, &name, &stands, why);
+    devices->comm = NULL;
+    if (status == TW_OK) {
+        assert_string_equal(name, "draw");
+        memcpy(place, tw_tensor_data(stands), sizeof *place * NUMBERS);
+    }
+    tw_tensor_release(at);
+    tw_tensor_release(stands);
+    return status;
+}
+
+static void a_stream_stands_where_the_task_is_that_has_drawn_most(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t mine[NUMBERS], one[NUMBERS], two[NUMBERS];
+        int furthest;
+    } cases[] = {
+        {{5, 0, 0, 0}, {0}, {0}, 0},
+        {{0}, {5, 0, 0, 0}, {0}, 1},
+        {{5, 0, 0, 0}, {6, 0, 0, 0}, {7, 0, 0, 0}, 2},
+        {{5, 0, 0, 0}, {7, 0, 0, 0}, {6, 0, 0, 0}, 1},
+        {{9, 9, 9, 0}, {8, 8, 8, 1}, {7, 7, 7, 0}, 1},  /* the last number counts most */
+        {{9, 1, 0, 0}, {8, 2, 0, 0}, {-1, 1, 0, 0}, 1},
+        {{1, 0, 0, 0}, {-1, 0, 0, 0}, {2, 0, 0, 0}, 1}, /* without a sign */
+        {{1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}, 0},
+    };
+    company all = {.comm = {.ops = &company_ops, .tasks = 3}};
+    tw_error error = {0};
+    int64_t place[NUMBERS] = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s = open_session(g, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *numbers[] = {cases[i].mine, cases[i].one, cases[i].two};
+        memcpy(all.there[1], cases[i].one, sizeof cases[i].one);
+        memcpy(all.there[2], cases[i].two, sizeof cases[i].two);
+        assert_ok(ask_for_stream(&all, s, cases[i].mine, place, &error));
+        assert_memory_equal(place, numbers[cases[i].furthest], sizeof place);
+    }
+    for (all.silent = 1; all.silent < 3; all.silent++)
+        assert_fails(ask_for_stream(&all, s, cases[0].mine, place, &error), TW_UNAVAILABLE, "where draw stands");
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* Of those that a session gives out alone, which only one task may be at; all runs of it, and what was never run. */
+static void a_lane_that_was_given_out_is_cancelled_on_all_tasks(void **state)
+{
+    (void)state;
+    static const int lanes[] = {0, TWI_FIRST_GIVEN - 1, TWI_FIRST_GIVEN, TWI_MOST_LANES - 1, TWI_MOST_LANES},
+                     ends[] = {0, 0, 3, 1, 0};
+    company all = {.comm = {.ops = &company_ops, .tasks = 3}};
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_output one = constant(g, 1), two = constant(g, 2);
+    tw_session *s = open_session(g, 0);
+    tw_devices *devices = tw_session_devices(s);
+    for (int i = 0; i < 3; i++) { /* two plans each, of three lanes */
+        assert_ok(tw_session_run_in(s, lanes[i], NULL, 0, &one, 1, &result, &error));
+        assert_ok(tw_session_run_in(s, lanes[i], NULL, 0, &two, 1, &result, &error));
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(s->lanes[lanes[i]]->together, lanes[i] < TWI_FIRST_GIVEN);
+    devices->comm = &all.comm;
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        all.num_ended = 0;
+        tw_session_cancel_lane(s, lanes[i]);
+        assert_int_equal(all.num_ended, ends[i]);
+        for (int k = 0; k < all.num_ended; k++)
+            assert_int_equal(all.ended[k], TWI_CHANNEL_OF_LANES + lanes[i] * (1 + devices->count));
+    }
+    devices->comm = NULL;
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* ---- strings and lists of tensors as bytes, for messages between tasks ------------------------------------------- */
+
+enum { ITEMS = 20 };
+
+/* Where the numbers of a list lie in its bytes, and in those of its first item. */
+enum {
+    AT_WANTED = 1,
+    AT_MOST = AT_WANTED + sizeof(tw_shape),
+    AT_COUNT = AT_MOST + sizeof(int64_t),
+    AT_ITEM = AT_COUNT + sizeof(int64_t),
+    AT_DTYPE = AT_ITEM + sizeof(int64_t),
+    AT_SHAPE = AT_DTYPE + sizeof(tw_dtype),
+    AT_VALUES = AT_SHAPE + sizeof(tw_shape)
+};
+
+static void put(twi_tensor_list *list, int64_t i, tw_tensor *tensor)
+{
+    assert_non_null(tensor);
+    assert_true(twi_tensor_list_put(list, i, tensor));
+}
+
+/* A list as the only element of a tensor, which has it from then on. */
+static tw_tensor *tensor_of(twi_tensor_list *list)
+{
+    tw_tensor *tensor = twi_tensor_create(TW_VARIANT, TW_SCALAR);
+    *(twi_tensor_list **)tensor->data = list;
+    return tensor;
+}
+
+/* Numbers, nothing, words, and a list with a number. */
+static twi_tensor_list *make_list(void)
+{
+    tw_string words[] = {{"a", 1}, {"", 0}, {"b\0c", 3}};
+    twi_tensor_list *list = twi_tensor_list_create(ITEMS), *inner = twi_tensor_list_create(1);
+    list->wanted = TW_SHAPE(3);
+    list->most = 40;
+    put(inner, 0, tw_tensor_from(TW_INT64, TW_SCALAR, (int64_t[]){-5}));
+    put(list, 0, tw_tensor_from(TW_FLOAT32, TW_SHAPE(3), (float[]){1, 2, 3}));
+    put(list, 7, tw_tensor_from(TW_STRING, TW_SHAPE(3), words));
+    put(list, 18, tw_tensor_create(TW_FLOAT32, TW_SHAPE(0, 2)));
+    put(list, ITEMS - 1, tensor_of(inner));
+    return list;
+}
+
+static void check_list(const twi_tensor_list *list)
+{
+    static const int64_t set[] = {0, 7, 18, ITEMS - 1, ITEMS};
+    assert_non_null(list);
+    assert_int_equal(list->count, ITEMS);
+    assert_int_equal(list->most, 40);
+    assert_true(tw_shape_equal(list->wanted, TW_SHAPE(3)));
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(twi_tensor_list_next(list, i ? set[i - 1] + 1 : 0), set[i]);
+    for (int i = 0; i < 3; i++)
+        assert_true(tw_tensor_value(twi_tensor_list_item(list, 0), i) == i + 1);
+    const tw_string *words = twi_tensor_list_item(list, 7)->data;
+    assert_int_equal(words[1].size, 0);
+    assert_int_equal(words[2].size, 3);
+    assert_memory_equal(words[2].data, "b\0c", 3);
+    assert_true(tw_shape_equal(twi_tensor_list_item(list, 18)->shape, TW_SHAPE(0, 2)));
+    const twi_tensor_list *inner = *(twi_tensor_list **)twi_tensor_list_item(list, ITEMS - 1)->data;
+    assert_int_equal(inner->count, 1);
+    assert_int_equal(inner->most, -1);
+    assert_true(tw_tensor_value(twi_tensor_list_item(inner, 0), 0) == -5);
+}
+
+/* What has come, from bytes with nothing behind them. */
+static tw_status unpack(const char *bytes, size_t size, tw_dtype dtype, void *values, size_t count, tw_error *error)
+{
+    char *copy = malloc(size + !size);
+    *error = (tw_error){0};
+    memcpy(copy, bytes, size);
+    tw_status status = twi_unpack_values(copy, size, dtype, values, count, "a value", error);
+    free(copy);
+    return status;
+}
+
+static void values_come_as_they_went(void **state)
+{
+    (void)state;
+    tw_error error;
+    twi_text packed = {0};
+    tw_string words[] = {{"one", 3}, {"", 0}, {"t\0o", 3}}, came[3] = {{0}};
+    twi_tensor_list *lists[] = {make_list(), NULL, twi_tensor_list_create(0)};
+    twi_tensor_list *got[] = {NULL, twi_tensor_list_create(3), make_list()};
+    assert_true(twi_string_set(&came[1], "let go", 6));
+    assert_true(twi_pack_values(TW_STRING, words, 3, &packed));
+    assert_ok(unpack(packed.data, packed.size, TW_STRING, came, 3, &error));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(came[i].size, words[i].size);
+        assert_memory_equal(came[i].data, words[i].data, words[i].size);
+        twi_string_set(&came[i], NULL, 0);
+    }
+    twi_text_free(&packed);
+    packed = (twi_text){0};
+    assert_true(twi_pack_values(TW_VARIANT, lists, 3, &packed));
+    assert_ok(unpack(packed.data, packed.size, TW_VARIANT, got, 3, &error));
+    check_list(got[0]);
+    assert_null(got[1]);
+    assert_int_equal(got[2]->count, 0);
+    for (int i = 0; i < 3; i++) {
+        twi_tensor_list_release(lists[i]);
+        twi_tensor_list_release(got[i]);
+    }
+    twi_text_free(&packed);
+}
+
+static void refuse(const char *bytes, size_t size, tw_dtype dtype)
+{
+    tw_error error;
+    tw_tensor *value = twi_tensor_create(dtype, TW_SHAPE(2));
+    assert_fails(unpack(bytes, size, dtype, value->data, 1, &error), TW_DATA_LOSS,
+                 "what another task has sent is no such value: a value");
+    tw_tensor_release(value);
+}
+
+/* Cut anywhere, or with a byte too many. */
+static void lengths_are_looked_at(void **state)
+{
+    (void)state;
+    tw_string word = {"abc", 3};
+    twi_tensor_list *list = make_list();
+    for (int owned = 0; owned < 2; owned++) {
+        twi_text packed = {0};
+        tw_dtype dtype = owned ? TW_VARIANT : TW_STRING;
+        assert_true(twi_pack_values(dtype, owned ? (void *)&list : &word, 1, &packed));
+        for (size_t size = 0; size < packed.size; size++)
+            refuse(packed.data, size, dtype);
+        twi_text_append(&packed, "", 1);
+        refuse(packed.data, packed.size, dtype);
+        twi_text_free(&packed);
+    }
+    twi_tensor_list_release(list);
+}
+
+/* The same with other bytes at one place. */
+static void refuse_with(const twi_text *packed, size_t at, const void *bytes, size_t size)
+{
+    char *copy = malloc(packed->size);
+    memcpy(copy, packed->data, packed->size);
+    memcpy(copy + at, bytes, size);
+    refuse(copy, packed->size, TW_VARIANT);
+    free(copy);
+}
+
+static void numbers_are_looked_at(void **state)
+{
+    (void)state;
+    static const int64_t items[] = {-2, ITEMS, INT64_MAX}, sizes[] = {-1, 4, INT64_MAX, 1 << 20}, none = -1;
+    static const tw_dtype dtypes[] = {TW_INVALID_DTYPE, (tw_dtype)1000};
+    static const int ranks[] = {-1, TW_MAX_RANK + 1, 1 << 30};
+    tw_error error;
+    twi_text packed = {0};
+    twi_tensor_list *list = make_list();
+    const tw_shape many = TW_SHAPE(1 << 30, 1 << 30, 1 << 30), some = TW_SHAPE(INT64_MAX, 3);
+    assert_true(twi_pack_values(TW_VARIANT, &list, 1, &packed));
+    for (int i = 0; i < 3; i++)
+        refuse_with(&packed, AT_ITEM, &items[i], sizeof items[i]);
+    for (int i = 0; i < 2; i++)
+        refuse_with(&packed, AT_DTYPE, &dtypes[i], sizeof dtypes[i]);
+    for (int i = 0; i < 3; i++)
+        refuse_with(&packed, AT_SHAPE + offsetof(tw_shape, rank), &ranks[i], sizeof ranks[i]);
+    for (int i = 0; i < 4; i++)
+        refuse_with(&packed, AT_SHAPE + offsetof(tw_shape, dims), &sizes[i], sizeof sizes[i]);
+    refuse_with(&packed, AT_SHAPE, &many, sizeof many);
+    refuse_with(&packed, AT_SHAPE, &some, sizeof some);
+    refuse_with(&packed, AT_COUNT, &none, sizeof none);
+    refuse_with(&packed, AT_WANTED + offsetof(tw_shape, rank), &ranks[1], sizeof ranks[1]);
+    packed.data[0] = 2; /* not nothing: a list is there */
+    twi_tensor_list_release(list);
+    list = NULL;
+    assert_ok(unpack(packed.data, packed.size, TW_VARIANT, &list, 1, &error));
+    check_list(list);
+    twi_tensor_list_release(list);
+    twi_text_free(&packed);
+}
+
+/* As many elements as there are bytes, and one more. */
+static void shapes_must_fit_into_what_is_left(void **state)
+{
+    (void)state;
+    static const int64_t none = -1;
+    tw_error error;
+    twi_text packed = {0};
+    twi_tensor_list *list = twi_tensor_list_create(1), *got = NULL;
+    put(list, 0, tw_tensor_from(TW_UINT8, TW_SHAPE(2, 4), "abcdefgh"));
+    assert_true(twi_pack_values(TW_VARIANT, &list, 1, &packed));
+    assert_int_equal(packed.size, AT_VALUES + 8 + sizeof none);
+    refuse_with(&packed, AT_SHAPE, &TW_SHAPE(17), sizeof(tw_shape));
+    refuse_with(&packed, AT_SHAPE, &TW_SHAPE(16), sizeof(tw_shape)); /* fits, and its end is missing */
+    refuse_with(&packed, AT_SHAPE, &TW_SHAPE(0), sizeof(tw_shape));  /* what was an element is no item's number */
+    assert_ok(unpack(packed.data, packed.size, TW_VARIANT, &got, 1, &error));
+    assert_memory_equal(twi_tensor_list_item(got, 0)->data, "abcdefgh", 8);
+    twi_tensor_list_release(got);
+    twi_tensor_list_release(list);
+    twi_text_free(&packed);
+}
+
+/* Strings of nothing take less than they do here; and there may be as many dimensions as a shape has. */
+static void the_smallest_values_of_most_dimensions_come(void **state)
+{
+    (void)state;
+    tw_error error;
+    twi_text packed = {0};
+    twi_tensor_list *list = twi_tensor_list_create(2), *got = NULL;
+    tw_shape most = {.rank = TW_MAX_RANK};
+    for (int i = 0; i < TW_MAX_RANK; i++)
+        most.dims[i] = 1;
+    put(list, 0, tw_tensor_create(TW_UINT8, most));
+    put(list, 1, tw_tensor_create(TW_STRING, TW_SHAPE(20)));
+    assert_true(twi_pack_values(TW_VARIANT, &list, 1, &packed));
+    assert_ok(unpack(packed.data, packed.size, TW_VARIANT, &got, 1, &error));
+    assert_true(tw_shape_equal(twi_tensor_list_item(got, 0)->shape, most));
+    assert_true(tw_shape_equal(twi_tensor_list_item(got, 1)->shape, TW_SHAPE(20)));
+    twi_tensor_list_release(got);
+    twi_tensor_list_release(list);
+    twi_text_free(&packed);
+}
+
+/* So many lists, one in the other. */
+static twi_tensor_list *nest(int depth)
+{
+    twi_tensor_list *list = twi_tensor_list_create(1);
+    for (int i = 1; i < depth; i++) {
+        twi_tensor_list *around = twi_tensor_list_create(1);
+        put(around, 0, tensor_of(list));
+        list = around;
+    }
+    return list;
+}
+
+static void lists_are_64_deep_at_most(void **state)
+{
+    (void)state;
+    tw_error error;
+    for (int depth = 64; depth < 66; depth++) {
+        twi_text packed = {0};
+        twi_tensor_list *lists[] = {nest(depth), nest(1)}, *got[2] = {NULL};
+        assert_true(twi_pack_values(TW_VARIANT, lists, 2, &packed));
+        tw_status status = unpack(packed.data, packed.size, TW_VARIANT, got, 2, &error);
+        assert_int_equal(status, depth > 64 ? TW_DATA_LOSS : TW_OK);
+        for (int i = 0; i < 2; i++) {
+            twi_tensor_list_release(lists[i]);
+            twi_tensor_list_release(got[i]);
+        }
+        twi_text_free(&packed);
+    }
+}
+
+static void memory_that_runs_out_is_an_error(void **state)
+{
+    (void)state;
+    bool failed = true;
+    for (int n = 0; failed; n++) {
+        tw_error error = {0};
+        twi_text packed = {0};
+        tw_string word = {"abc", 3};
+        fail_allocation(1 << 30);
+        twi_tensor_list *list = make_list();
+        tw_tensor *words = twi_tensor_create(TW_STRING, TW_SCALAR), *lists = twi_tensor_create(TW_VARIANT, TW_SCALAR);
+        memory.countdown = n;
+        bool fits = twi_pack_values(TW_STRING, &word, 1, &packed);
+        tw_status status = fits ? unpack(packed.data, packed.size, TW_STRING, words->data, 1, &error) : TW_OK;
+        if (fits && status == TW_OK) {
+            packed.size = 0;
+            fits = twi_pack_values(TW_VARIANT, &list, 1, &packed);
+            status = fits ? unpack(packed.data, packed.size, TW_VARIANT, lists->data, 1, &error) : TW_OK;
+        }
+        failed = stop_failing_allocations();
+        assert_true(failed == (!fits || status == TW_RESOURCE_EXHAUSTED));
+        assert_true(failed || status == TW_OK);
+        tw_set_allocator(faulty_resize, NULL);
+        twi_text_free(&packed);
+        tw_tensor_release(words);
+        tw_tensor_release(lists);
+        twi_tensor_list_release(list);
+        assert_int_equal(memory.live, 0);
+        stop_failing_allocations();
+    }
+}
+
 /* ---- tasks that one process plays -------------------------------------------------------------------------------- */
 
 /* A carrier of messages in memory: what is sent lies with the receiver until it is due, in the order of who sent it.
@@ -1175,7 +1625,7 @@ static void player_close(twi_exchange *x)
     ((player *)x)->failed_at_the_end = atomic_load(&x->failed);
 }
 
-static const twi_carrier_ops memory = {player_put, player_pump, player_close};
+static const twi_carrier_ops in_memory = {player_put, player_pump, player_close};
 
 static void *act(void *argument)
 {
@@ -1200,7 +1650,7 @@ static void set_up(player *players, tw_status (*work)(twi_comm *c, tw_error *err
         p->all = players;
         p->work = work;
         pthread_mutex_init(&p->lock, NULL);
-        assert_ok(twi_exchange_init(&p->x, &memory, i, PLAYERS, deadline, &error));
+        assert_ok(twi_exchange_init(&p->x, &in_memory, i, PLAYERS, deadline, &error));
     }
 }
 
@@ -1963,7 +2413,7 @@ static void who_has_no_room_to_say_that_he_is_done_hears_of_the_others(void **st
     close(far[1]);
 }
 
-/* "dispatchers": these alone. */
+/* "dispatchers", "sessions", "packing": these alone. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest dispatchers[] = {
@@ -1986,17 +2436,32 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_has_come_began_when_it_came),
         cmocka_unit_test(a_failure_ends_all_tasks_or_where_data_end_the_lane_that_has_it),
     };
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(works_come_after_those_that_they_meet_in_memory),
-        cmocka_unit_test(works_that_only_read_are_side_by_side),
-        cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
-        cmocka_unit_test(whatever_writes_a_variable_is_no_towers_work),
-        cmocka_unit_test(waiting_for_a_queue_is_input),
+    const struct CMUnitTest sessions[] = {
         cmocka_unit_test(a_run_that_waits_for_an_element_lets_others_go_on),
         cmocka_unit_test(a_full_queue_makes_those_wait_who_put_something_in),
         cmocka_unit_test(closing_with_cancel_fails_those_who_wait_for_room),
         cmocka_unit_test(those_who_wait_are_served_in_the_order_in_which_they_came),
         cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
+        cmocka_unit_test(a_graph_that_was_held_is_given_back),
+        cmocka_unit_test(cancelling_a_lane_wakes_who_waits_there),
+        cmocka_unit_test(a_stream_stands_where_the_task_is_that_has_drawn_most),
+        cmocka_unit_test(a_lane_that_was_given_out_is_cancelled_on_all_tasks),
+    };
+    const struct CMUnitTest packing[] = {
+        cmocka_unit_test(values_come_as_they_went),
+        cmocka_unit_test(lengths_are_looked_at),
+        cmocka_unit_test(numbers_are_looked_at),
+        cmocka_unit_test(shapes_must_fit_into_what_is_left),
+        cmocka_unit_test(the_smallest_values_of_most_dimensions_come),
+        cmocka_unit_test(lists_are_64_deep_at_most),
+        cmocka_unit_test(memory_that_runs_out_is_an_error),
+    };
+    const struct CMUnitTest others[] = {
+        cmocka_unit_test(works_come_after_those_that_they_meet_in_memory),
+        cmocka_unit_test(works_that_only_read_are_side_by_side),
+        cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
+        cmocka_unit_test(whatever_writes_a_variable_is_no_towers_work),
+        cmocka_unit_test(waiting_for_a_queue_is_input),
         cmocka_unit_test(messages_come_in_their_order_however_late),
         cmocka_unit_test(clocks_of_tasks_are_compared),
         cmocka_unit_test(who_only_sends_stays_near_who_receives),
@@ -2019,7 +2484,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_variable_waits_until_it_is_sent_and_not_for_word_that_it_has_come),
         cmocka_unit_test(who_has_no_room_to_say_that_he_is_done_hears_of_the_others),
     };
-    int failed = cmocka_run_group_tests(dispatchers, NULL, NULL);
-    bool alone = argc > 1 && strcmp(argv[1], "dispatchers") == 0;
-    return failed || alone ? failed : cmocka_run_group_tests(tests, NULL, NULL);
+    const char *alone = argc > 1 ? argv[1] : NULL;
+    int failed = 0;
+    if (!alone || strcmp(alone, "dispatchers") == 0)
+        failed += cmocka_run_group_tests(dispatchers, NULL, NULL);
+    if (!alone || strcmp(alone, "sessions") == 0)
+        failed += cmocka_run_group_tests(sessions, NULL, NULL);
+    if (!alone || strcmp(alone, "packing") == 0)
+        failed += cmocka_run_group_tests(packing, NULL, NULL);
+    return alone ? failed : failed + cmocka_run_group_tests(others, NULL, NULL);
 }

@@ -761,6 +761,48 @@ static void tasks_that_are_only_planned_for_run_nothing(void **state)
     assert_int_equal(tw_devices_create(&options, &f.devices, &error), TW_INVALID_ARGUMENT);
 }
 
+/* ---- streams of random numbers ------------------------------------------------------------------------------------- */
+
+static tw_tensor *place_of_stream(fixture *f, const char **name)
+{
+    tw_error error = {0};
+    tw_tensor *place = NULL;
+    assert_ok(tw_session_get_stream(f->s, 0, name, &place, &error));
+    return place;
+}
+
+static void a_stream_goes_on_from_where_it_was_set(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    const char *name = NULL, *again = NULL;
+    tw_tensor *place, *drawn[3];
+    tw_output draw = tw_random_uniform(f.g, tw_constant_int32s(f.g, TW_SHAPE(1), (int32_t[]){5}), TW_FLOAT32, 7);
+    start(&f, (tw_session_options){0});
+    assert_int_equal(tw_session_num_streams(f.s), 0);
+    drawn[0] = run_one(&f, draw);
+    assert_int_equal(tw_session_num_streams(f.s), 1);
+    place = place_of_stream(&f, &name);
+    tw_tensor *same = place_of_stream(&f, &again);
+    assert_string_equal(name, again);
+    assert_memory_equal(tw_tensor_data(place), tw_tensor_data(same), 8 * (size_t)tw_tensor_elements(place));
+    drawn[1] = run_one(&f, draw);
+    assert_memory_not_equal(tw_tensor_data(drawn[0]), tw_tensor_data(drawn[1]), 20);
+    assert_ok(tw_session_set_stream(f.s, name, place, &error));
+    drawn[2] = run_one(&f, draw);
+    assert_memory_equal(tw_tensor_data(drawn[1]), tw_tensor_data(drawn[2]), 20);
+    tw_tensor_release(place);
+    place = NULL;
+    for (int i = -1; i < 2; i += 2)
+        assert_fails(tw_session_get_stream(f.s, i, &name, &place, &error), TW_NOT_FOUND, "there is no stream number");
+    assert_null(place);
+    tw_tensor_release(same);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(drawn[i]);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -790,6 +832,7 @@ int main(void)
         cmocka_unit_test(the_node_that_makes_an_infinity_is_named_with_what_it_took),
         cmocka_unit_test(an_update_that_makes_a_variable_infinite_is_named),
         cmocka_unit_test(tasks_that_are_only_planned_for_run_nothing),
+        cmocka_unit_test(a_stream_goes_on_from_where_it_was_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

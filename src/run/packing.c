@@ -29,7 +29,7 @@ static void put_tensor(twi_text *p, const tw_tensor *tensor)
 
 static void put_list(twi_text *p, const twi_tensor_list *list)
 {
-    bool there = list != NULL;
+    char there = list != NULL;
     int64_t none = -1;
     twi_text_append(p, &there, sizeof there);
     if (!there)
@@ -158,7 +158,7 @@ static tw_status take_items(unpacking *u, twi_tensor_list *list)
 
 static tw_status take_list(unpacking *u, twi_tensor_list **list)
 {
-    bool there = false;
+    char there = 0;
     int64_t most = 0, count = 0;
     tw_shape wanted = TW_SCALAR;
     tw_status status = take(u, &there, sizeof there);
@@ -171,7 +171,7 @@ static tw_status take_list(unpacking *u, twi_tensor_list **list)
         status = take(u, &most, sizeof most);
     if (status == TW_OK)
         status = take(u, &count, sizeof count);
-    if (status != TW_OK || count < 0 || u->depth >= DEEPEST)
+    if (status != TW_OK || wanted.rank > TW_MAX_RANK || count < 0 || u->depth >= DEEPEST)
         return status != TW_OK ? status : fail_short(u);
     if (!(*list = twi_tensor_list_create(count)))
         return twi_fail_memory(u->error, "receiving a list of tensors");

@@ -182,7 +182,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
         TWI_LEAVE(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
     if (!s->lanes[number])
         TWI_TRY(make_lane(s, number, error));
-    if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
+    if (number < TWI_FIRST_GIVEN) /* those given out work behind the scenes, and may wait for ever */
         s->latest_lane = number;
     *lane = s->lanes[number];
 done:
