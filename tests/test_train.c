@@ -2,7 +2,11 @@
 #define _GNU_SOURCE
 #include "testing.h"
 
+#include "faulty_memory.h"
+
 #include <ftw.h>
+#include <math.h>
+#include <tower/io.h>
 #include <tower/nn.h>
 #include <tower/train.h>
 #include <unistd.h>
@@ -330,6 +334,180 @@ static void random_streams_and_extras_are_saved_too(void **state)
     tw_tensor_release(seven);
 }
 
+/* ---- copies, what is not finite, and what is said ---- */
+
+/* a, b, a copy of a, and a copy of that; all are 0 but a and b, which are given. */
+static tw_session *session_of_copies(tw_graph *g, float a, float b)
+{
+    tw_error error = {0};
+    tw_session *s;
+    tw_variable *made[2] = {tw_get_variable(g, "a", TW_FLOAT32, TW_SCALAR, (tw_initializer){0}),
+                            tw_get_variable(g, "b", TW_FLOAT32, TW_SCALAR, (tw_initializer){0})};
+    tw_copy_variable(g, tw_copy_variable(g, made[0], "copy"), "copy_of_copy");
+    tw_output init = tw_initialize_variables(g);
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_session_run(s, NULL, 0, &init, 1, NULL, &error));
+    for (int i = 0; i < 2; i++) {
+        tw_tensor *value = tw_tensor_float(i ? b : a);
+        assert_ok(tw_session_set_variable(s, made[i], value, &error));
+        tw_tensor_release(value);
+    }
+    return s;
+}
+
+static void copies_are_not_saved_and_get_what_is_restored(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "copy", "copy_of_copy"};
+    tw_error error = {0};
+    tw_graph *graphs[] = {tw_graph_create(), tw_graph_create()};
+    tw_session *s = session_of_copies(graphs[0], 3, 4), *t = session_of_copies(graphs[1], 0, 0);
+    assert_ok(tw_save(s, directory, 9000, NULL, &error));
+    tw_checkpoint *checkpoint = open_latest();
+    assert_int_equal(tw_checkpoint_count(checkpoint), 2);
+    assert_ok(tw_restore(t, checkpoint, NULL, NULL, &error));
+    tw_checkpoint_close(checkpoint);
+    for (int i = 0; i < 4; i++) {
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_get_variable(t, tw_graph_find_variable(graphs[1], names[i]), &value, &error));
+        assert_true(tw_tensor_value(value, 0) == (i == 1 ? 4 : 3));
+        tw_tensor_release(value);
+    }
+    tw_new_variable foreign = {TW_FLOAT32, TW_SCALAR, .copy_of = tw_graph_find_variable(graphs[0], "b")};
+    assert_null(tw_make_variable(graphs[1], "foreign", &foreign));
+    assert_string_equal(tw_graph_message(graphs[1]),
+                        "variable 'foreign' cannot be a copy of 'b', which is of another graph");
+    tw_session_destroy(s);
+    tw_session_destroy(t);
+    for (int i = 0; i < 2; i++)
+        tw_graph_destroy(graphs[i]);
+}
+
+static void what_is_not_finite_is_saved_where_nobody_minds(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (int finite = 0; finite < 2; finite++) {
+        tw_graph *g = tw_graph_create();
+        tw_session *s = session_of_copies(g, 1, finite ? 2 : NAN);
+        const tw_save_options *options = TW_OPTIONS(tw_save_options, .finite = true);
+        if (finite)
+            assert_ok(tw_save(s, directory, 9001, options, &error));
+        else
+            assert_fails(tw_save(s, directory, 9001, options, &error), TW_OUT_OF_RANGE,
+                         "Model diverged: variable 'b' is not finite, nothing is saved");
+        assert_ok(tw_save(s, directory, 9002, NULL, &error));
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+    }
+}
+
+static void the_graph_lies_beside_its_checkpoint(void **state)
+{
+    (void)state;
+    char path[200];
+    size_t size;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create(), *read = tw_graph_create();
+    tw_session *s = session_of_copies(g, 1, 2);
+    assert_ok(tw_save(s, directory, 9003, TW_OPTIONS(tw_save_options, .prefix = "whole", .meta_graph = true), &error));
+    snprintf(path, sizeof path, "%s/whole-9003.meta", directory);
+    char *bytes = read_whole(path, &size);
+    assert_ok(tw_meta_graph_import(read, bytes, size, NULL, &error));
+    assert_non_null(tw_graph_find_variable(read, "copy"));
+    free(bytes);
+    snprintf(path, sizeof path, "%s/whole-9003.meta/no-directory", directory);
+    assert_fails(tw_save(s, path, 9004, NULL, &error), TW_FAILED_PRECONDITION, "cannot make directory");
+    assert_int_equal(tw_save(s, path, 9004, NULL, NULL), TW_FAILED_PRECONDITION);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    tw_graph_destroy(read);
+}
+
+/* What a checkpoint lacks is said with the model that made it, if it says so in a word. */
+static void what_lacks_is_said_with_the_model_that_made_the_rest(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    char text[70];
+    memset(text, 'm', sizeof text);
+    tw_string words[] = {{text, 70}, {"two", 3}};
+    tw_tensor *models[] = {tw_tensor_string("small", 5), tw_tensor_from(TW_STRING, TW_SCALAR, words),
+                           tw_tensor_from(TW_STRING, TW_SHAPE(2), words), tw_tensor_int64(5), NULL};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        tw_graph *graphs[] = {tw_graph_create(), tw_graph_create()};
+        tw_session *s = small_session(graphs[0], false), *t = small_session(graphs[1], true);
+        tw_named_tensor model = {"tower/model", models[i]};
+        tw_save_options options = {.extras = &model, .num_extras = models[i] != NULL};
+        assert_ok(tw_save(s, directory, 9100 + (int64_t)i, &options, &error));
+        tw_checkpoint *checkpoint = open_latest();
+        assert_fails(tw_restore(t, checkpoint, NULL, NULL, &error), TW_NOT_FOUND,
+                     "has no 'b', which variable 'b' needs");
+        const char *made = strstr(error.message, " (it was made by model ");
+        if (i == 0)
+            assert_string_equal(made, " (it was made by model small)");
+        else if (i == 1)
+            assert_int_equal(strlen(made), strlen(" (it was made by model )") + 64);
+        else
+            assert_null(made);
+        tw_checkpoint_close(checkpoint);
+        tw_session_destroy(s);
+        tw_session_destroy(t);
+        tw_graph_destroy(graphs[0]);
+        tw_graph_destroy(graphs[1]);
+        tw_tensor_release(models[i]);
+    }
+}
+
+static const char *new_name(void *user, const char *name)
+{
+    static char text[20];
+    (void)user;
+    snprintf(text, sizeof text, "new/%s", name);
+    return text;
+}
+
+/* In each place that asks for memory: nothing is left behind, and what is saved and restored then is right. */
+static void saving_and_restoring_fail_cleanly_when_memory_runs_out(void **state)
+{
+    (void)state;
+    char prefix[20];
+    int64_t step = 9200;
+    for (bool failed = true; failed; step++) {
+        tw_error error = {0};
+        snprintf(prefix, sizeof prefix, "short-%d", (int)step);
+        fail_at_new_place();
+        memory.by_place = false;
+        tw_graph *g = tw_graph_create();
+        tw_tensor *model = tw_tensor_string("small", 5), *drawn = NULL;
+        tw_save_options options = {.size = sizeof options, .prefix = prefix, .rename = new_name, .num_extras = 1,
+                                   .extras = &(tw_named_tensor){"tower/model", model}};
+        tw_output noise = tw_random_uniform(g, tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){5}), TW_FLOAT32, 1);
+        tw_session *s = session_of_copies(g, 5, 6);
+        tw_checkpoint *checkpoint = NULL;
+        assert_ok(tw_session_run(s, NULL, 0, &noise, 1, &drawn, &error));
+        memory.by_place = true;
+        tw_status status = tw_save(s, directory, step, &options, &error);
+        if (status == TW_OK)
+            status = tw_checkpoint_open(directory, &checkpoint, &error);
+        if (status == TW_OK)
+            status = tw_restore(s, checkpoint, &(tw_restore_options){.rename = new_name}, NULL, &error);
+        if (status == TW_OK) /* whose message looks for the model */
+            assert_int_not_equal(tw_restore(s, checkpoint, NULL, NULL, &error), TW_OK);
+        failed = forgive_allocations();
+        assert_true(status == TW_OK || (failed && status == TW_RESOURCE_EXHAUSTED));
+        tw_checkpoint_close(checkpoint);
+        options.meta_graph = true;
+        assert_ok(tw_save(s, directory, step, &options, &error));
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+        tw_tensor_release(model);
+        tw_tensor_release(drawn);
+        assert_int_equal(memory.live, 0);
+        stop_failing_allocations();
+    }
+}
+
 /* The network of make_sparse.py. */
 static void sparse_updates_of_a_table_give_the_numbers_of_tensorflow(void **state)
 {
@@ -399,6 +577,11 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named_and_nothing_is_changed),
         cmocka_unit_test(sparse_updates_of_a_table_give_the_numbers_of_tensorflow),
         cmocka_unit_test(random_streams_and_extras_are_saved_too),
+        cmocka_unit_test(copies_are_not_saved_and_get_what_is_restored),
+        cmocka_unit_test(what_is_not_finite_is_saved_where_nobody_minds),
+        cmocka_unit_test(the_graph_lies_beside_its_checkpoint),
+        cmocka_unit_test(what_lacks_is_said_with_the_model_that_made_the_rest),
+        cmocka_unit_test(saving_and_restoring_fail_cleanly_when_memory_runs_out),
         cmocka_unit_test(loss_that_is_no_scalar_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -176,6 +176,11 @@ tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_va
         twi_graph_fail(graph, TW_ALREADY_EXISTS, "variable '%s' is there already", name);
         return NULL;
     }
+    if (new->copy_of && tw_graph_find_variable(graph, new->copy_of->name) != new->copy_of) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "variable '%s' cannot be a copy of '%s', which is of another graph",
+                       name, new->copy_of->name);
+        return NULL;
+    }
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
     name = twi_arena_strdup(&graph->arena, name);
     if (!variable || !name) {

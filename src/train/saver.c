@@ -236,11 +236,9 @@ static tw_status restore_streams(tw_session *session, tw_checkpoint *checkpoint,
 static tw_tensor *value_for(const tw_graph *graph, int i, tw_tensor *const *values)
 {
     const tw_variable *original = tw_graph_variable(graph, i);
-    if (!original->copy_of)
-        return values[i];
     while (original->copy_of)
         original = original->copy_of;
-    while (i > 0 && tw_graph_variable(graph, i) != original)
+    while (tw_graph_variable(graph, i) != original)
         i--;
     return values[i];
 }
@@ -257,7 +255,7 @@ tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_re
     status = twi_sized(o, options, TWI_SIZE(tw_restore_options, user), error);
     if (status != TW_OK)
         return status;
-    tw_tensor **values = twi_alloc_array((size_t)count + 1, sizeof *values);
+    tw_tensor **values = twi_alloc_array((size_t)count, sizeof *values);
     if (!values)
         return twi_fail_memory(error, "restoring a checkpoint");
     for (int i = 0; i < count; i++)
