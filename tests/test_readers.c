@@ -23,6 +23,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <math.h>
 #include <stdio.h>
 
 #include <jpeglib.h> /* after stdio.h, whose FILE it takes for granted */
@@ -1366,6 +1367,107 @@ static void an_order_that_is_changed_is_no_order(void **state)
 }
 
 /* An order is gone on with where all that it was made by is the same. */
+#define ORDER_HEAD "tower order 1\nmodel small towers 2 batch 4 seed -1 first 0\n"
+
+static void an_order_is_refused_by_the_line_that_is_wrong(void **state)
+{
+    (void)state;
+    static const char *const head = "line 2: expected 'model NAME towers N batch N seed N first N'";
+    static const char *const record = "line 3: expected 'UPDATE tower N pulled N batch N loss X'";
+    const struct {
+        const char *text, *says; /* NULL: it is one, of so many updates */
+        int updates;
+    } cases[] = {
+        {"", "is not an order of updates: it does not begin with 'tower order 1'", 0},
+        {"tower order 1", "does not begin", 0},
+        {"tower order 1\n", head + strlen("line 2: "), 0},
+        {"tower order 1\nmodel small towers 2 batch 4 seed -1 first 0", head + strlen("line 2: "), 0},
+        {"tower order 1\nmodel small towers 0 batch 4 seed -1 first 0\n", head, 0},
+        {"tower order 1\nmodel small towers 1048577 batch 4 seed -1 first 0\n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 0 seed -1 first 0\n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 1048577 seed -1 first 0\n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 4 seed 9223372036854775808 first 0\n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 4 seed -1 first -1\n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 4 seed -1 first 1099511627777\n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 4 seed -1 first 0 \n", head, 0},
+        {"tower order 1\nmodel small towers 2 batch 4 seed -1 first\n", head, 0},
+        {"tower order 1\nmodel small towers 1048576 batch 1048576 seed 9223372036854775807 first 1099511627776\n", NULL,
+         0},
+        {"tower order 1\nmodel small towers 1 batch 1 seed -9223372036854775808 first 0\n", NULL, 0},
+        {ORDER_HEAD "0 tower 0 pulled 0 batch 0 los 1\n", record, 0},
+        {ORDER_HEAD "0 tower 0 pulled 0 batch -1 loss 1\n", record, 0},
+        {ORDER_HEAD "0 tower 0 pulled 0 batch 1099511627777 loss 1\n", record, 0},
+        {ORDER_HEAD "0 tower 0 pulled -1 batch 0 loss 1\n", record, 0},
+        {ORDER_HEAD "0 tower -1 pulled 0 batch 0 loss 1\n", record, 0},
+        {ORDER_HEAD "-1 tower 0 pulled 0 batch 0 loss 1\n", record, 0},
+        {ORDER_HEAD "0x tower 0 pulled 0 batch 0 loss 1\n", record, 0},
+        {ORDER_HEAD "tower 0 pulled 0 batch 0 loss 1\n", record, 0},
+        {ORDER_HEAD "0 tower 0 pulled 0 batch 0 loss \n", "line 3: expected a number after 'loss'", 0},
+        {ORDER_HEAD "0 tower 0 pulled 0 batch 0 loss 1 \n", "line 3: expected a number after 'loss'", 0},
+        {ORDER_HEAD "1 tower 0 pulled 0 batch 0 loss 1\n", "line 3: updates are not numbered one after the other", 0},
+        {ORDER_HEAD "0 tower 2 pulled 0 batch 0 loss 1\n", "line 3: there is no such tower", 0},
+        {ORDER_HEAD "0 tower 1 pulled 1 batch 0 loss 1\n", "line 3: variables cannot be pulled after the update", 0},
+        {ORDER_HEAD "0 tower 1 pulled 0 batch 0 loss 1\n1 tower 1 pulled 0 batch 0 loss 1\n",
+         "line 4: the tower pulled before its update before was made", 0},
+        {ORDER_HEAD "0 tower 1 pulled 0 batch 1099511627776 loss 1\n1 tower 1 pulled 1 batch 0 loss nan\n", NULL, 2},
+        {ORDER_HEAD "0 tower 1 pulled 0 batch 0 loss 1\n1 tower 0 pulled 0 batch 1 loss 2\n2 tow", NULL, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        twi_order_log log;
+        store("order", cases[i].text, strlen(cases[i].text));
+        tw_status status = twi_order_log_read(in_folder("order"), &log, &error);
+        assert_int_equal(status, cases[i].says ? TW_DATA_LOSS : TW_OK);
+        assert_int_equal(log.count, cases[i].updates);
+        if (cases[i].says)
+            assert_message(error.message, cases[i].says);
+        twi_order_log_free(&log);
+    }
+    for (int at = 3; at < 60; at += 20) { /* a byte of zero: in line 1, in line 2, and in one that was not ended */
+        char text[] = ORDER_HEAD "0 tower";
+        twi_order_log log;
+        int place = at == 43 ? (int)sizeof text - 3 : at;
+        text[place] = 0;
+        store("order", text, sizeof text - 1);
+        tw_status status = twi_order_log_read(in_folder("order"), &log, &error);
+        assert_int_equal(status, at == 43 ? TW_OK : TW_DATA_LOSS);
+        if (status != TW_OK)
+            assert_message(error.message, at == 3 ? "order, line 1: a byte of zero" : "order, line 2: a byte of zero");
+        twi_order_log_free(&log);
+    }
+}
+
+/* What the file says of updates is kept to the bit. */
+static void an_order_is_read_as_it_was_written(void **state)
+{
+    (void)state;
+    const twi_order_head head = {.model = "small", .towers = 3, .batch = 4, .seed = INT64_MIN};
+    const twi_order_record records[] = {{2, 0, 5, 0.1f}, {0, 0, 1, INFINITY}, {2, 1, 7, -3e-45f}, {0, 3, 9, 16777217}};
+    twi_order_writer *writer;
+    twi_order_log log;
+    const char *path = in_folder("new/folders/order");
+    for (int begun = 0; begun < 4; begun++) { /* again and again, each time with one update more that is kept */
+        assert_ok(twi_order_writer_open(path, &head, begun, &writer, &error));
+        for (int i = begun; i < 4; i++)
+            assert_ok(twi_order_writer_add(writer, &records[i], &error));
+        twi_order_writer_close(writer);
+        assert_ok(twi_order_log_read(path, &log, &error));
+        assert_int_equal(log.count, 4);
+        assert_int_equal(log.head.first, 0);
+        assert_int_equal(log.head.towers, 3);
+        assert_true(log.head.seed == INT64_MIN);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(log.records[i].tower, records[i].tower);
+            assert_int_equal(log.records[i].pulled, records[i].pulled);
+            assert_int_equal(log.records[i].batch, records[i].batch);
+            assert_true(log.records[i].loss == records[i].loss);
+        }
+        twi_order_log_free(&log);
+    }
+    assert_int_equal(twi_order_writer_open(in_folder("new/folders/order/in-a-file"), &head, 0, &writer, &error),
+                     TW_FAILED_PRECONDITION);
+    assert_null(writer);
+}
+
 static void an_order_of_another_run_is_begun_anew(void **state)
 {
     (void)state;
@@ -1752,8 +1854,15 @@ static int remove_folder(void **state)
     return 0;
 }
 
-int main(void)
+/* "orders": these alone. */
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest orders[] = {
+        cmocka_unit_test(an_order_of_another_run_is_begun_anew),
+        cmocka_unit_test(an_order_that_is_changed_is_no_order),
+        cmocka_unit_test(an_order_is_refused_by_the_line_that_is_wrong),
+        cmocka_unit_test(an_order_is_read_as_it_was_written),
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
         cmocka_unit_test(every_failing_file_call_is_reported),
@@ -1773,7 +1882,6 @@ int main(void)
         cmocka_unit_test(a_name_of_the_newest_that_memory_lacks_for_is_not_passed_over),
         cmocka_unit_test(keys_of_all_kinds_divide_blocks),
         cmocka_unit_test(old_checkpoints_are_refused_by_what_is_wrong_in_them),
-        cmocka_unit_test(an_order_of_another_run_is_begun_anew),
         cmocka_unit_test(heads_of_pictures_claim_no_more_than_their_file_can_have),
         cmocka_unit_test(pictures_that_no_format_has_are_not_written),
         cmocka_unit_test(windows_lie_in_their_picture),
@@ -1787,8 +1895,9 @@ int main(void)
         cmocka_unit_test(lists_of_features_are_read_one_by_one),
         cmocka_unit_test(texts_are_refused_by_line),
         cmocka_unit_test(a_text_that_is_cut_says_less_or_nothing),
-        cmocka_unit_test(an_order_that_is_changed_is_no_order),
         cmocka_unit_test(a_picture_that_is_cut_or_changed_is_refused_or_shows_something),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    int failed = cmocka_run_group_tests(orders, make_folder, remove_folder);
+    bool alone = argc > 1 && strcmp(argv[1], "orders") == 0;
+    return alone ? failed : failed + cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
