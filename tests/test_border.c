@@ -216,6 +216,20 @@ static void fewer_feeds_and_fewer_fetches_are_another_run(void **state)
     tw_graph_destroy(g);
 }
 
+static void a_feed_of_another_type_does_not_fit_a_plan(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    positives p = make_positives(NULL);
+    tw_tensor *whole = integers(2, (int32_t[]){1, 2}), *result = NULL;
+    assert_floats(run(p.s, p.x, floats(2, (float[]){1, 2}), p.sum), TW_SCALAR, (float[]){6});
+    assert_fails(tw_session_run(p.s, &(tw_feed){p.x, whole}, 1, &p.sum, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "int32");
+    assert_null(result);
+    tw_tensor_release(whole);
+    drop_positives(&p);
+}
+
 static void what_comes_again_is_not_planned_again(void **state)
 {
     (void)state;
@@ -456,6 +470,7 @@ int main(void)
         cmocka_unit_test(plans_of_a_row_of_steps_stay_within_the_bound),
         cmocka_unit_test(plans_that_could_not_be_made_do_not_raise_the_bound),
         cmocka_unit_test(fewer_feeds_and_fewer_fetches_are_another_run),
+        cmocka_unit_test(a_feed_of_another_type_does_not_fit_a_plan),
         cmocka_unit_test(what_comes_again_is_not_planned_again),
         cmocka_unit_test(several_runs_in_a_row_cross_the_border_each_time),
         cmocka_unit_test(what_is_wanted_before_and_behind_comes_together),
