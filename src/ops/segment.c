@@ -102,6 +102,62 @@ static tw_status ragged_bincount_shape(twi_inference *c)
     return status;
 }
 
+/* indices, values, dense_shape, size, weights like values or none: counts of all, or of each row */
+static tw_status sparse_bincount_shape(twi_inference *c)
+{
+    int64_t size = -1, axes = c->inputs[0].rank == 2 ? c->inputs[0].dims[1] : -1;
+    tw_status status = twi_expect_rank(c, 0, 2);
+    for (int i = 1; i < 4 && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, i == 3 ? 0 : 1);
+    if (status == TW_OK && (axes == 0 || axes > 2))
+        status = TWI_REFUSE(c, "what is counted has %lld axes, expected 1 or 2", (long long)axes);
+    if (status == TW_OK && twi_number_of(c, 3, &size) && size < 0)
+        status = TWI_REFUSE(c, "size %lld is negative", (long long)size);
+    if (status == TW_OK && !tw_shape_compatible(c->inputs[1], c->inputs[4]) && tw_shape_elements(c->inputs[4]) > 0)
+        status = TWI_REFUSE(c, "weights have another shape than what is counted");
+    if (status != TW_OK || axes < 0)
+        return status;
+    const tw_tensor *dense = axes == 2 ? twi_ask_value(c, 2) : NULL;
+    if (dense && (dense->elements != 2 || twi_tensor_int(dense, 0) < 0))
+        return TWI_REFUSE(c, "dense_shape says of no number of rows");
+    c->outputs[0] = axes == 1 ? TW_SHAPE(size) : TW_SHAPE(dense ? twi_tensor_int(dense, 0) : -1, size);
+    return TW_OK;
+}
+
+/* Counts as a sparse tensor of `axes`. */
+static tw_status counts_shape(twi_inference *c, int64_t axes)
+{
+    c->outputs[0] = TW_SHAPE(-1, axes);
+    c->outputs[1] = TW_SHAPE(-1);
+    c->outputs[2] = TW_SHAPE(axes);
+    return TW_OK;
+}
+
+static tw_status dense_counts_shape(twi_inference *c)
+{
+    int rank = c->inputs[0].rank;
+    if (rank == 0 || rank > 2)
+        return TWI_REFUSE(c, "values have rank %d, expected 1 or 2", rank);
+    return counts_shape(c, rank);
+}
+
+static tw_status sparse_counts_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 2);
+    int64_t axes = c->inputs[0].rank == 2 ? c->inputs[0].dims[1] : -1;
+    for (int i = 1; i < 3 && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 1);
+    return status == TW_OK ? counts_shape(c, axes > 2 ? 2 : axes) : status;
+}
+
+static tw_status ragged_counts_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 1);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 1);
+    return status == TW_OK ? counts_shape(c, 2) : status;
+}
+
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
 static bool is_sorted(const twi_gradient *g)
@@ -239,6 +295,11 @@ static void sparse_sqrt_gradient(twi_gradient *g)
             TWI_HOST_ONLY | TWI_MAKES_SHAPE                                                                            \
     }
 
+#define COUNTS                                                                                                         \
+    "output_indices:int64, output_values:output_type, output_dense_shape:int64",                                       \
+        "T:{int32,int64}; minlength:int=-1; maxlength:int=-1; binary_output:bool; "                                    \
+        "output_type:{int32,int64,float,double}"
+
 const twi_op twi_segment_ops[] = {
     SEGMENT("SegmentMean", ADDED, mean_gradient),
     SEGMENT("SegmentMax", NUMBERS, extremum_gradient),
@@ -267,5 +328,14 @@ const twi_op twi_segment_ops[] = {
     {"RaggedBincount", "splits:int64, values:Tidx, size:Tidx, weights:T", "output:T",
      "Tidx:{int32,int64}; T:{int32,int64,float,double}; binary_output:bool=false", ragged_bincount_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
+    {"SparseBincount", "indices:int64, values:Tidx, dense_shape:int64, size:Tidx, weights:T", "output:T",
+     "Tidx:{int32,int64}; T:{int32,int64,float,double}; binary_output:bool=false", sparse_bincount_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"DenseCountSparseOutput", "values:T, weights:output_type", COUNTS, dense_counts_shape, twi_not_differentiable,
+     TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+    {"SparseCountSparseOutput", "indices:int64, values:T, dense_shape:int64, weights:output_type", COUNTS,
+     sparse_counts_shape, twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+    {"RaggedCountSparseOutput", "splits:int64, values:T, weights:output_type", COUNTS, ragged_counts_shape,
+     twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {0},
 };

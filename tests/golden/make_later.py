@@ -494,7 +494,8 @@ def ragged_elements():
     numbers = tf.data.Dataset.range(5).map(tf.range)
     cut = slices(words("a b", "", "c")).batch(3).map(tf.strings.split)
     deep = slices(tf.RaggedTensor.from_row_splits(rows(v, s), i64([0, 1, 4])))
-    made = [given.map(lambda x: x * 2).ragged_batch(10), given.batch(2).batch(2), given.batch(2).unbatch().skip(1).batch(9),
+    made = [given.map(lambda x: x * 2).ragged_batch(10), given.batch(2).batch(2),
+            given.batch(2).unbatch().skip(1).batch(9),
             tf.data.Dataset.from_tensors(rows(v, s)).unbatch().batch(3).take(1), numbers.ragged_batch(5), cut,
             deep.batch(2), deep.unbatch().batch(9), given.batch(3).take(1).map(lambda x: tf.reduce_sum(x, 1))]
     return tf.nest.flatten([single(of) for of in made], expand_composites=True)
@@ -520,8 +521,9 @@ EXAMPLES = np.array([example(x=[1, 2, 3], f=[1.5, 2.5], s=[b"a"], d=[7], n=[2, 1
 def with_ragged(shape):
     def build():
         return tf.nest.flatten(list(raw.ParseExampleV2(
-            serialized=holder(tf.string, shape, "e"), names=[], sparse_keys=["s"], dense_keys=["d"], ragged_keys=["x", "f", "t"],
-            dense_defaults=[tf.zeros([0], tf.int64)], num_sparse=1, sparse_types=[tf.string], dense_shapes=[[]],
+            serialized=holder(tf.string, shape, "e"), names=[], sparse_keys=["s"], dense_keys=["d"],
+            ragged_keys=["x", "f", "t"], dense_defaults=[tf.zeros([0], tf.int64)], num_sparse=1,
+            sparse_types=[tf.string], dense_shapes=[[]],
             ragged_value_types=[tf.int64, tf.float32, tf.string], ragged_split_types=[tf.int32, tf.int64, tf.int64])))
     return build
 
@@ -542,3 +544,42 @@ def ragged_features():
 
 
 program("ragged_features", ragged_features, {"e": EXAMPLES}, {"e": EXAMPLES[1:2]})
+
+# ---- counts as sparse tensors ----
+
+for index, kind, binary, least, most in ((tf.int32, tf.float32, False, -1, -1), (tf.int64, tf.float64, False, 9, -1),
+                                         (tf.int64, tf.int64, False, 2, 3), (tf.int32, tf.int32, True, -1, 5)):
+    limits = {"minlength": least, "maxlength": most, "binary_output": binary}
+
+    def in_counts(rank):
+        v, w = holder(index, [None] * rank, "v"), holder(kind, None, "w")
+        return list(raw.DenseCountSparseOutput(values=v, weights=w, **limits))
+
+    def in_sparse():
+        i, v, d = holder(tf.int64, [None, None], "i"), holder(index, [None], "v"), holder(tf.int64, [None], "d")
+        w, size = holder(kind, None, "w"), tf.constant(4, index)
+        sparse = {"indices": i, "values": v, "dense_shape": d, "weights": w}
+        return {"counts": list(raw.SparseCountSparseOutput(**sparse, **limits)),
+                "bins": [raw.SparseBincount(**sparse, size=size, binary_output=binary)]}
+
+    def in_ragged():
+        s, v = holder(tf.int64, [None], "s"), holder(index, [None], "v")
+        return list(raw.RaggedCountSparseOutput(splits=s, values=v, weights=holder(kind, None, "w"), **limits))
+
+    ints, none = index.as_numpy_dtype, np.zeros([0], kind.as_numpy_dtype)
+    numbers, heavy = np.array([1, 3, 1, 0, 5, 1], ints), np.array([1, 2, 3, 4, 0, 6], kind.as_numpy_dtype)
+    name = "%s_%s" % (kind.name, index.name)
+    program("counted_" + name, lambda: in_counts(1), {"v": numbers, "w": none}, {"v": numbers, "w": heavy},
+            {"v": numbers[:0], "w": none}, ({"v": numbers, "w": heavy[:2]}, "must have the same shape"))
+    program("counted_rows_" + name, lambda: in_counts(2), {"v": numbers.reshape(2, 3), "w": none},
+            {"v": numbers.reshape(3, 2), "w": heavy.reshape(3, 2)}, {"v": numbers[:0].reshape(2, 0), "w": none},
+            ({"v": numbers[:0].reshape(0, 2), "w": none}, "dimension cannot be 0"))
+    flat = {"i": i64([[0], [2], [3], [4], [5], [7]]), "v": numbers, "d": i64([9]), "w": heavy}
+    deep = {"i": i64([[0, 0], [0, 3], [1, 0], [1, 1], [3, 0], [3, 2]]), "v": numbers, "d": i64([4, 4]), "w": none}
+    runs = [(flat, "counts"), (deep, "counts"), ({**deep, "w": heavy}, "counts"), (flat, "bins"), (deep, "bins"),
+            ({**deep, "w": heavy}, "bins"), ({**deep, "d": i64([3, 4])}, "counts", "Invalid index value")]
+    program("counted_sparse_" + name, in_sparse, *runs)
+    program("counted_ragged_" + name, in_ragged, {"s": i64([0, 2, 2, 6]), "v": numbers, "w": none},
+            {"s": i64([0, 3, 6]), "v": numbers, "w": heavy}, {"s": i64([0, 0]), "v": numbers[:0], "w": none},
+            ({"s": i64([1, 6]), "v": numbers, "w": none}, "plits must"),
+            ({"s": i64([0, 4]), "v": numbers, "w": none}, "plits must"))

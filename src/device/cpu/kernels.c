@@ -48,6 +48,7 @@
     X(twi_cpu_sparse_dense_kernels)                                                                                    \
     X(twi_cpu_sparse_kernels)                                                                                          \
     X(twi_cpu_serialize_kernels)                                                                                       \
+    X(twi_cpu_counts_kernels)                                                                                          \
     X(twi_cpu_ragged_kernels)                                                                                          \
     X(twi_cpu_ragged_variant_kernels)                                                                                  \
     X(twi_cpu_sets_kernels)                                                                                            \

@@ -340,5 +340,6 @@ static tw_status prepare_counting(twi_prepare *p)
             COUNTING("Bincount", NULL, bincount),
             COUNTING("DenseBincount", prepare_counting, bincount),
             COUNTING("RaggedBincount", prepare_counting, ragged_bincount),
+            COUNTING("SparseBincount", prepare_counting, sparse_bincount),
             {0},
 };

@@ -63,10 +63,10 @@ static tw_status NAME(sparse_grad)(const twi_run *r)
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 /* Each value below the size adds its weight, or 1; binary: it is 1 then. Rows of a matrix have bins of their own. */
-static tw_status NAME(count)(const twi_run *r, int input, int64_t i, REAL *bins, int64_t size)
+static tw_status NAME(count)(const twi_run *r, int input, int weighs, int64_t i, REAL *bins, int64_t size)
 {
     int64_t value = twi_input_int(r, input, i);
-    const REAL *weights = r->input_operands[input + 2].elements ? r->inputs[input + 2] : NULL;
+    const REAL *weights = r->input_operands[weighs].elements ? r->inputs[weighs] : NULL;
     bool binary = r->state;
     if (value < 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input arr must be non-negative!", r->node);
@@ -82,7 +82,29 @@ static tw_status NAME(bincount)(const twi_run *r)
     tw_status status = TW_OK;
     twi_clear(r->outputs[0], out->bytes);
     for (int64_t i = 0; i < in->elements && status == TW_OK; i++)
-        status = NAME(count)(r, 0, i, (REAL *)r->outputs[0] + i / row * size, size);
+        status = NAME(count)(r, 0, 2, i, (REAL *)r->outputs[0] + i / row * size, size);
+    return status;
+}
+
+/* indices [count, axes], values, shape, size, weights: [size], or [rows, size] */
+static tw_status NAME(sparse_bincount)(const twi_run *r)
+{
+    const twi_operand *out = &r->output_operands[0];
+    int64_t size = out->shape.dims[out->shape.rank - 1], rows = out->shape.rank == 2 ? out->shape.dims[0] : 1;
+    int64_t count = r->input_operands[1].elements;
+    tw_status status = TW_OK;
+    twi_clear(r->outputs[0], out->bytes);
+    if (r->input_operands[0].shape.dims[0] != count)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld indices for %lld values", r->node,
+                        (long long)r->input_operands[0].shape.dims[0], (long long)count);
+    for (int64_t i = 0; i < count && status == TW_OK; i++) {
+        int64_t row = out->shape.rank == 2 ? twi_input_int(r, 0, 2 * i) : 0;
+        if (row < 0 || row >= rows)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "'%s': Index out of bound. `batch` (%lld) must be less than the dimension size (%lld).",
+                            r->node, (long long)row, (long long)rows);
+        status = NAME(count)(r, 1, 4, i, (REAL *)r->outputs[0] + row * size, size);
+    }
     return status;
 }
 
@@ -103,7 +125,7 @@ static tw_status NAME(ragged_bincount)(const twi_run *r)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Splits must not fall: row %lld is %lld to %lld",
                             r->node, (long long)row, (long long)begin, (long long)end);
         for (int64_t i = begin; i < end && status == TW_OK; i++)
-            status = NAME(count)(r, 1, i, (REAL *)r->outputs[0] + row * size, size);
+            status = NAME(count)(r, 1, 3, i, (REAL *)r->outputs[0] + row * size, size);
     }
     return status;
 }
