@@ -16,6 +16,7 @@ static char *text;       /* of flow.txt */
 static const char *folder; /* in golden/ */
 static const char *said; /* the case that is run, and how */
 static int line_number;
+static bool as_written; /* Tower has written the graph and read it again */
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
@@ -257,6 +258,20 @@ static void read_line(tw_graph *g, tw_session *s, run *r, char *line)
     }
 }
 
+static tw_graph *write_and_read(tw_graph *g)
+{
+    void *bytes;
+    size_t size;
+    tw_error error = {0};
+    tw_graph *read = tw_graph_create();
+    assert_ok(tw_graph_export(g, &bytes, &size, &error));
+    if (tw_graph_import(read, bytes, size, NULL, &error) != TW_OK)
+        fail_msg("%s: %s", said, error.message);
+    tw_free(bytes);
+    tw_graph_destroy(g);
+    return read;
+}
+
 /* The runs of one graph, from the line behind its name to the next graph. */
 static void run_case(const char *name, const char *lines, const tw_session_options *options)
 {
@@ -281,6 +296,8 @@ static void run_case(const char *name, const char *lines, const tw_session_optio
         bytes = spread(bytes, &size);
     assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
     free(bytes);
+    if (as_written)
+        g = write_and_read(g);
     assert_ok(tw_session_create(g, options, &s, &error));
     while (*lines && strncmp(lines, "graph ", 6) != 0) {
         size_t length = strcspn(lines, "\n");
@@ -339,6 +356,14 @@ static void control_flow_gives_tensorflows_values_without_rewrites(void **state)
 {
     (void)state;
     run_all("plain", &(tw_session_options){.allow_soft_placement = true, .plain_kernels = true, .disable = "all"});
+}
+
+static void control_flow_that_was_written_again_gives_tensorflows_values(void **state)
+{
+    (void)state;
+    as_written = true;
+    run_all("written again", &(tw_session_options){.allow_soft_placement = true});
+    as_written = false;
 }
 
 static void control_flow_gives_tensorflows_values_on_virtual_gpus(void **state)
@@ -452,6 +477,7 @@ int main(void)
         cmocka_unit_test(data_sets_give_tensorflows_elements),
         cmocka_unit_test(control_flow_gives_tensorflows_values),
         cmocka_unit_test(control_flow_gives_tensorflows_values_without_rewrites),
+        cmocka_unit_test(control_flow_that_was_written_again_gives_tensorflows_values),
         cmocka_unit_test(control_flow_gives_tensorflows_values_on_virtual_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ typedef struct item {
     tw_import_input *input; /* which leads to it; NULL: it is only waited for */
     int frame;     /* loop that it is in; 0: none */
     int next;      /* the next one there; -1: it is the last */
-    bool idle;     /* whoever took it has let go of it (let_go_of) */
+    bool idle;     /* nobody takes it (leave_idle) */
 } item;
 
 typedef struct importer {
@@ -79,7 +79,7 @@ typedef struct importer {
     Twi__NodeDef **nodes;           /* [count] of the file, without calls of functions */
     twi_frames frames;
     TWI_ARRAY(int) members;         /* [frames] the first item of a loop; -1: none */
-    int *users;                     /* [count] inputs that name an item; NULL: not counted yet */
+    int *users;                     /* [count] inputs that name an item, where there are loops */
     tw_error *error;
 } importer;
 
@@ -288,34 +288,44 @@ static int begin_at_once(importer *m, const int *stack, int depth)
     return through_loop ? found : -1;
 }
 
-static bool count_users(importer *m)
-{
-    if (m->users)
-        return true;
-    m->users = twi_arena_alloc(&m->arena, sizeof *m->users * (size_t)m->count);
-    for (int i = 0; i < m->count && m->users; i++)
-        for (size_t k = 0; k < m->items[i].num_inputs; k++)
-            m->users[m->items[i].inputs[k].node]++;
-    return m->users;
-}
-
-/* What nobody takes any more is in no loop: no way out of it leads there. */
-static tw_status let_go_of(importer *m, item *item, size_t input)
+/* What nobody takes is in no loop: no way out of it leads there. */
+static tw_status leave_idle(importer *m, int first)
 {
     TWI_ARRAY(int) idle = {0};
-    bool fits = count_users(m) && twi_push(&idle, item->inputs[input].node);
-    item->num_inputs--;
-    memmove(item->inputs + input, item->inputs + input + 1, sizeof *item->inputs * (item->num_inputs - input));
+    bool fits = twi_push(&idle, first);
     while (fits && idle.count) {
-        int at = idle.items[--idle.count];
-        if (--m->users[at] > 0)
-            continue;
-        m->items[at].idle = true;
-        for (size_t k = 0; k < m->items[at].num_inputs && fits; k++)
-            fits = twi_push(&idle, m->items[at].inputs[k].node);
+        item *item = &m->items[idle.items[--idle.count]];
+        item->idle = true;
+        for (size_t k = 0; k < item->num_inputs && fits; k++)
+            if (--m->users[item->inputs[k].node] == 0)
+                fits = twi_push(&idle, item->inputs[k].node);
     }
     twi_array_free(&idle);
     return fits ? TW_OK : fail_memory(m);
+}
+
+static tw_status let_go_of(importer *m, item *item, size_t input)
+{
+    int from = item->inputs[input].node;
+    item->num_inputs--;
+    memmove(item->inputs + input, item->inputs + input + 1, sizeof *item->inputs * (item->num_inputs - input));
+    return --m->users[from] ? TW_OK : leave_idle(m, from);
+}
+
+/* So a file may have it that was written of a graph of which something was let go. */
+static tw_status find_idle(importer *m)
+{
+    tw_status status = TW_OK;
+    m->users = twi_arena_alloc(&m->arena, sizeof *m->users * ((size_t)m->count + 1));
+    if (!m->users)
+        return fail_memory(m);
+    for (int i = 0; i < m->count; i++)
+        for (size_t k = 0; k < m->items[i].num_inputs; k++)
+            m->users[m->items[i].inputs[k].node]++;
+    for (int i = 0; i < m->count && status == TW_OK; i++)
+        if (m->items[i].frame && !m->users[i] && !m->items[i].idle)
+            status = leave_idle(m, i);
+    return status;
 }
 
 /* Depth first, so that a file that is in order keeps its order. */
@@ -395,6 +405,8 @@ static tw_status sort_loops(importer *m)
         item->next = m->members.items[item->frame];
         m->members.items[item->frame] = (int)(item - m->items);
     }
+    if (status == TW_OK && any)
+        status = find_idle(m);
     return status == TW_OK && any ? sort(m) : status;
 }
 
