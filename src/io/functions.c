@@ -49,7 +49,7 @@ typedef struct place {
     const char *pivot;                /* "^cond/pivot": what nodes without inputs come after; NULL: nothing */
     const Twi__FunctionDef *function; /* NULL: the graph itself */
     char **arguments;                 /* [input_arg] what the function is given; */
-    const bool *unchanging;           /* [input_arg] in a loop, whether it stays; NULL: not a loop's */
+    const bool *unchanging;           /* [input_arg] in a loop, whether it stays; NULL: none does */
     bool waits;                       /* it is a call's that comes after other nodes: so does what uses resources */
     twi_map nodes;                    /* of the function, by name */
 } place;
@@ -401,14 +401,22 @@ typedef struct lowering {
     const char *name, *device;
     char **inputs; /* [node->n_input] */
     size_t num_data;
-    const char *pivot; /* of the place that the node is in */
+    const place *place; /* that the node is in */
 } lowering;
 
+/* Whether an input is what the function was given, and stays in the loop that it is in. */
+static bool stays(const place *p, const char *input)
+{
+    int argument = argument_number(p, input);
+    return argument >= 0 && p->unchanging && p->unchanging[argument];
+}
+
 /* What the nodes of the function come after: all that the call itself does, in the place that it is in. */
-static tw_status open_called(lowering *l, const Twi__FunctionDef *function, size_t num_arguments, call *c)
+static tw_status open_called(lowering *l, const Twi__FunctionDef *function, size_t first, call *c)
 {
     twi_functions *f = l->f;
-    const char *pivot = l->pivot, *prefix = PRINT("%s/", l->name);
+    size_t num_arguments = l->num_data - first;
+    const char *pivot = l->place->pivot, *prefix = PRINT("%s/", l->name);
     const char *const *controls = (const char *const *)l->inputs + l->num_data;
     size_t count = l->node->n_input - l->num_data;
     tw_status status = TW_OK;
@@ -419,23 +427,28 @@ static tw_status open_called(lowering *l, const Twi__FunctionDef *function, size
         if (!all || !begin || !(pivot = PRINT("^%s", begin)))
             return fail_memory(f);
         memcpy(all, controls, sizeof *all * count);
-        all[count] = l->pivot;
+        all[count] = l->place->pivot;
         status = add(f, "NoOp", begin, l->device, all, count + 1, NULL, 0);
     }
     if (status == TW_OK)
         status = open_call(f, function, prefix, l->device, pivot, num_arguments, c);
+    bool *unchanging = status == TW_OK ? twi_arena_alloc(f->arena, num_arguments + 1) : NULL;
+    if (!unchanging)
+        return status == TW_OK ? fail_memory(f) : status;
+    for (size_t i = 0; i < num_arguments; i++) {
+        c->place.arguments[i] = l->inputs[first + i];
+        unchanging[i] = stays(l->place, l->node->input[first + i]);
+    }
+    c->place.unchanging = unchanging;
     c->place.waits = count > 0;
-    return status;
+    return TW_OK;
 }
 
-/* The function takes the inputs from `first` on. */
 static tw_status call_function(lowering *l, const Twi__FunctionDef *function, size_t first)
 {
     twi_functions *f = l->f;
     call c;
-    tw_status status = open_called(l, function, l->num_data - first, &c);
-    for (size_t i = first; i < l->num_data && status == TW_OK; i++)
-        c.place.arguments[i - first] = l->inputs[i];
+    tw_status status = open_called(l, function, first, &c);
     if (status == TW_OK)
         status = inline_function(f, &c.place, c.results, c.controls);
     if (status == TW_OK)
@@ -855,9 +868,7 @@ static tw_status lower_function(lowering *l)
     twi_functions *f = l->f;
     const Twi__FunctionDef *function = function_as_op(f, l->node);
     call c;
-    tw_status status = open_called(l, function, l->num_data, &c);
-    for (size_t i = 0; i < l->num_data && status == TW_OK; i++)
-        c.place.arguments[i] = l->inputs[i];
+    tw_status status = open_called(l, function, 0, &c);
     if (status == TW_OK)
         status = inline_function(f, &c.place, c.results, c.controls);
     for (size_t i = 0; i < c.num_results && status == TW_OK; i++)
@@ -1230,7 +1241,7 @@ static bool needs_pivot(const place *p, const Twi__NodeDef *node, bool is_condit
     for (size_t i = 0; i < count_data(node) && p->pivot; i++) {
         int argument = argument_number(p, node->input[i]);
         if (i == 0 || !is_condition)
-            is_lost = is_lost && argument >= 0 && p->unchanging && p->unchanging[argument];
+            is_lost = is_lost && stays(p, node->input[i]);
         uses = uses || (argument >= 0 && p->function->signature->input_arg[argument]->type == PROTO_RESOURCE);
     }
     return p->pivot && (is_lost || (uses && p->waits));
@@ -1278,7 +1289,7 @@ static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *
         return add_copy(f, p, node, name, device, inputs, node->n_input + pivot);
     Twi__NodeDef with_pivot = *node;
     with_pivot.n_input += pivot;
-    lowering l = {f, &with_pivot, name, device, inputs, count_data(node), p->pivot};
+    lowering l = {f, &with_pivot, name, device, inputs, count_data(node), p};
     tw_status status = lowered[row].lower(&l);
     return status;
 }

@@ -959,14 +959,18 @@ def loop_after_resources():
     loop_after(True)
 
 
-def predicates_that_stay():
+def predicates_that_stay(called=lambda f: f):
     """Conditions in a loop whose predicate is from outside of it: sides that are constants know it by its Enter, others by
-    the condition's own name of it. One of them says whether there is another round."""
+    the condition's own name of it. One of them says whether there is another round, one is in a function."""
     p, n = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.int32, [], name="n")
     x = tf.get_variable("x", initializer=numbers(2))
 
+    @called
+    def choose(p, y, x):
+        return tf.cond(p, lambda: y * x, lambda: tf.constant([0.5, -0.25]))
+
     def body(i, y, grown):
-        y = tf.cond(p, lambda: y * x, lambda: tf.constant([0.5, -0.25]))
+        y = choose(p, y, tf.convert_to_tensor(x))
         y += tf.cond(p, lambda: tf.constant(0.125), lambda: tf.cond(p, lambda: tf.constant(8.0), lambda: tf.reduce_sum(y)))
         inner = tf.while_loop(lambda k, z: k < 2, lambda k, z: (k + 1, tf.cond(p, lambda: z + x, lambda: -z)), [0, y])[1]
         return i + 1, inner, tf.concat([grown, tf.cond(p, lambda: inner, lambda: tf.constant([4.0]))], 0)
@@ -989,7 +993,7 @@ def predicates_that_stay_by_references():
 
 @case(resource=True, v2=True)
 def predicates_that_stay_in_functional_rounds():
-    predicates_that_stay()
+    predicates_that_stay(tf.function)
 
 
 # ---- functions: control flow as TensorFlow 2 writes it -----------------------------------------------------------------------
