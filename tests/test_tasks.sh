@@ -204,13 +204,23 @@ sed -n 's/^ *imbalance *\([0-9]*\)\..*/\1/p' waterfall.log | grep -qE '^(1[89][0
 "$tower" launch -n 2 -- "$tower" "${benchmark[@]}" --all > all.log 2>&1 || fail "a benchmark of all modes"
 [ "$(grep -cE '^(replicated|parameter_server|independent).* 2 ' all.log)" -ge 7 ] || fail "not all modes were measured"
 
-# Who plans something else is named with what differs.
-cat > differ.sh << END
-exec "$tower" ${options[@]} --train-dir differ --max-steps 2 --learning-rate 0.00\$((TOWER_TASK + 1))
-END
-"$tower" launch --tasks 2 -- bash differ.sh > differ.log 2>&1
-[ $? -eq 1 ] || fail "tasks with two rates trained"
-grep -q "tasks differ in what they plan: task 1 has '" differ.log || fail "the difference is not told"
+# Who does something else is named with what differs, once: so it is where no plan shows it, as of another number of steps,
+# for whose end the others would wait.
+differ() { # differ WHAT HERE THERE: words for task 0, and for task 1
+    "$tower" launch -n 2 -- bash -c "[ \$TOWER_TASK = 1 ] && exec '$tower' $3; exec '$tower' $2" > differ.log 2>&1
+    case $? in 1 | 2) ;; *) fail "tasks that differ in $1 did not end with 1 or 2" ;; esac
+    [ "$(grep -c "^tower ${2%% *}: tasks differ in $1; every task must do the same$" differ.log)" -eq 1 ] ||
+        fail "tasks that differ in $1 are not told so once"
+}
+queues=$here/golden/tf1_queues
+differ "what they plan: task 1 has '.* (Const \[2\], .*', task 0 has '.* (Const \[6,5\], .*'" \
+    "run ${queues}_tasks.meta --fetch loss" "run ${queues}_loop.meta --fetch loss"
+differ "their options: task 1 has '--max-steps 3', task 0 has '--max-steps 2'" \
+    "${options[*]} --train-dir differ --max-steps 2" "${options[*]} --train-dir differ --max-steps 3"
+differ "their options: task 1 has 'no --save', task 0 has '--save'" \
+    "run ${queues}_tasks.meta --fetch loss --save differ" "run ${queues}_tasks.meta --fetch loss"
+differ "the checkpoint that they go on from: task 1 has 'none', task 0 has 'step 4'" \
+    "${options[*]} --train-dir two --max-steps 6 --resume" "${options[*]} --train-dir elsewhere --max-steps 6 --resume"
 
 # So is who has another version, here the same library under another name.
 revision=$("$tower" version | sed -n 's/.*revision \([0-9a-f]\{12\}\).*/\1/p')

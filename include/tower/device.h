@@ -51,6 +51,10 @@ TW_API int tw_devices_tasks(const tw_devices *devices);
 /* The bytes that task 0 has become those of all: for what must be decided once. Every task calls it. A task that has
  * ended or hangs is named by the error (TW_ABORTED). */
 TW_API tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_error *error);
+/* Fails on every task with TW_FAILED_PRECONDITION if not all have the same lines of text, and says which one differs:
+ * "tasks differ in WHAT: task 1 has 'steps 4', task 0 has 'steps 8'; ...". For what each task is told and all must do
+ * alike, since they would wait for each other otherwise. Every task calls it. */
+TW_API tw_status tw_devices_agree(tw_devices *devices, const char *lines, const char *what, tw_error *error);
 /* Whether this task is to tell a person that text: what all tasks have to say alike, as all refuse the same graph,
  * task 0 says. Each task asks before it speaks, and those behind the first wait for its word for up to a second. True
  * where there is one task, or all has failed. */

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const command bench_command; /* below */
+
 typedef struct settings {
     job job;
     reduction reduction;
@@ -130,7 +132,8 @@ static int open_tasks(settings *s, bench *b, tw_devices **devices)
     if (!(*devices = job_open_tasks("bench", &s->job, &code)))
         return code;
     b->tasks = tw_devices_tasks(*devices);
-    if (!cluster_check("bench", &s->cluster, *devices))
+    if (!cluster_check("bench", &s->cluster, *devices) ||
+        !job_options_agree("bench", bench_command.options, s, *devices))
         return EXIT_USAGE;
     if (tw_devices_task(*devices) != 0) /* the first alone writes */
         b->log_dir = b->graph_file = NULL;

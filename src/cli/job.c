@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Of random images: as many as fit, and with the last class left empty where the model's own number is one more. */
@@ -176,6 +177,51 @@ void job_close_tasks(tw_devices *devices)
 {
     complain_among(NULL);
     tw_devices_destroy(devices);
+}
+
+/* Whether each task may have its own: what is read lies elsewhere on another machine, and only the first writes. */
+static bool is_own(const option *row, const char *section)
+{
+    static const char *const paths[] = {"data-dir", "train-dir", "config"};
+    bool own = !row->name || strcmp(section, "devices") == 0 || strcmp(section, "tasks") == 0;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !own; i++)
+        own = strcmp(row->name, paths[i]) == 0;
+    return own;
+}
+
+/* "--seed 5", "no --seed", or of a path "--trace", and a line end. */
+static void write_option(const option *row, const void *settings, FILE *out)
+{
+    char text[PATH_MAX];
+    bool given = option_text(row, settings, text, sizeof text);
+    bool path = row->kind == OPTION_FILE || row->kind == OPTION_DIRECTORY;
+    fprintf(out, "%s--%s%s%s\n", given ? "" : "no ", row->name, given && !path ? " " : "", given && !path ? text : "");
+}
+
+/* A line for each row. Yours: free(). */
+static char *list_options(const option *table, const void *settings)
+{
+    char *list = NULL;
+    size_t size;
+    const char *section = "";
+    FILE *out = open_memstream(&list, &size);
+    for (const option *row = table; out && (row = option_at(row)); row++) {
+        section = row->section ? row->section : section;
+        if (!is_own(row, section))
+            write_option(row, settings, out);
+    }
+    if (out)
+        fclose(out);
+    return list;
+}
+
+bool job_options_agree(const char *command, const option *table, const void *settings, tw_devices *devices)
+{
+    tw_error error = {0};
+    char *list = tw_devices_tasks(devices) > 1 ? list_options(table, settings) : NULL;
+    tw_status status = list ? tw_devices_agree(devices, list, "their options", &error) : TW_OK;
+    free(list);
+    return status == TW_OK || failed(command, &error) == EXIT_DONE;
 }
 
 bool job_leave_printing(const char *command, const tw_devices *devices)

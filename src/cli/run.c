@@ -17,6 +17,8 @@
 #include <string.h>
 #include <tower/tower.h>
 
+extern const command run_command; /* below */
+
 enum { MOST_NAMES = 128, SHOWN = 8, LONGEST_NAME = 512, MOST_LINES = 20 };
 
 typedef struct settings {
@@ -588,7 +590,8 @@ static int open_devices(work *w)
     job.ps_tasks = cluster_servers(&w->settings->cluster);
     if (!(w->devices = job_open_tasks("run", &job, &code)))
         return code;
-    if (!cluster_check("run", &w->settings->cluster, w->devices))
+    if (!cluster_check("run", &w->settings->cluster, w->devices) ||
+        !job_options_agree("run", run_command.options, w->settings, w->devices))
         return EXIT_USAGE;
     return job_leave_printing("run", w->devices) ? EXIT_DONE : EXIT_FAILED;
 }

@@ -436,6 +436,10 @@ static int run(const void *given)
     int code = training_open("train", given, TRAINING_WITH_DATA, &t);
     if (code != EXIT_DONE)
         return code;
+    if (!job_options_agree("train", train_options, given, t.devices)) {
+        training_close(&t);
+        return EXIT_USAGE;
+    }
     const settings *s = &t.settings;
     divergence divergence;
     if (!divergence_read("train", s->on_divergence, &divergence)) {

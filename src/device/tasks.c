@@ -147,6 +147,45 @@ tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_err
     return devices->comm ? twi_comm_share(devices->comm, 0, data, bytes, "what task 0 decides", error) : TW_OK;
 }
 
+static size_t line_length(const char *text)
+{
+    return strcspn(text, "\n");
+}
+
+/* Where the i-th line begins; NULL: there are fewer. */
+static const char *find_line(const char *text, size_t i)
+{
+    for (; i > 0 && *text; i--)
+        text += line_length(text) + (text[line_length(text)] != 0);
+    return *text ? text : NULL;
+}
+
+static void describe_line(const void *user, size_t i, char *text, size_t size)
+{
+    const char *line = find_line(user, i);
+    if (line)
+        snprintf(text, size, "%.*s", (int)line_length(line), line);
+}
+
+tw_status tw_devices_agree(tw_devices *devices, const char *lines, const char *what, tw_error *error)
+{
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(lines, "lines", error);
+    TWI_NEED(what, "what", error);
+    size_t count = 0;
+    if (!devices->comm)
+        return TW_OK;
+    uint64_t *hashes = twi_alloc_array(strlen(lines) + 1, sizeof *hashes);
+    if (!hashes)
+        return twi_fail_memory(error, "comparing tasks");
+    for (const char *line = lines; line; line = find_line(line, 1))
+        hashes[count++] = twi_fingerprint(line, line_length(line));
+    twi_comm_list list = {hashes, count, describe_line, lines};
+    tw_status status = twi_comm_compare(devices->comm, &list, what, error);
+    twi_free(hashes);
+    return status;
+}
+
 bool tw_devices_is_to_say(tw_devices *devices, const char *text)
 {
     enum { NONE_ELSE = 1 }; /* no text is 0 */

@@ -47,10 +47,13 @@ static void describe_node(const void *user, size_t i, char *text, size_t size)
     const twi_plan *plan = user;
     if (i >= (size_t)plan->region->nodes.count)
         return;
-    const twi_node *node = plan->region->nodes.items[i];
+    twi_node *node = plan->region->nodes.items[i];
     const twi_kernel *kernel = node->task->kernel;
-    snprintf(text, size, "%s (%s, kernel %s) on %s", node->name, node->op->name, kernel ? kernel->name : "-",
-             plan->lists[node->device].device->text);
+    char shape[128] = "";
+    if (node->num_results)
+        tw_shape_text(twi_shape(twi_out(node, 0)), shape, sizeof shape);
+    snprintf(text, size, "%s (%s%s%s, kernel %s) on %s", node->name, node->op->name, shape[0] ? " " : "", shape,
+             kernel ? kernel->name : "-", plan->lists[node->device].device->text);
 }
 
 static tw_status compare(twi_planning *p)

@@ -29,6 +29,15 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
     return twi_fail_memory(error, "creating a trainer");
 }
 
+/* Among several tasks: each has looked for itself. */
+static tw_status agree_on_checkpoint(tw_devices *devices, const tw_checkpoint *checkpoint, tw_error *error)
+{
+    char text[64] = "none";
+    if (checkpoint)
+        snprintf(text, sizeof text, "step %lld", (long long)tw_checkpoint_step(checkpoint));
+    return tw_devices_agree(devices, text, "the checkpoint that they go on from", error);
+}
+
 tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result, tw_error *error)
 {
     TWI_NEED(given, "options", error);
@@ -55,6 +64,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     t->fetched.accuracy = options->accuracy;
     t->watch.replicas_every = options->check_replicas;
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
+    TWI_TRY(agree_on_checkpoint(options->devices, checkpoint, error));
     TWI_TRY(twi_origin_check_model(t, checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
     TWI_TRY(twi_recipe_find_settings(&t->recipe, options, checkpoint, error));
