@@ -457,6 +457,26 @@ static void set_lengths(TF_OperationDescription *d)
     }
 }
 
+/* Whether lists were given where the op takes lists, and nowhere else. */
+static bool check_calls(const TF_OperationDescription *d, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    const tw_op_info *op = find_op(d->type);
+    for (int i = 0; op && i < d->num_calls && i < op->num_inputs && is_ok(status); i++) {
+        const tw_op_argument *argument = &op->inputs[i];
+        bool takes_list = argument->number_attr || argument->types_attr;
+        if (takes_list && d->lengths[i] < 0)
+            set_status(status, TF_INVALID_ARGUMENT,
+                       "Single tensor passed to '%s', expected list while building NodeDef '%s'", argument->name,
+                       d->name);
+        if (!takes_list && d->lengths[i] >= 0)
+            set_status(status, TF_INVALID_ARGUMENT,
+                       "List provided to input '%s' when single Tensor expected while building NodeDef '%s'",
+                       argument->name, d->name);
+    }
+    return is_ok(status);
+}
+
 static void write_class(TF_OperationDescription *d)
 {
     wire list = {0};
@@ -614,7 +634,7 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
     return is_ok(status) ? operation_of(d->graph, node) : NULL;
 }
 
-TF_Operation *TF_FinishOperation(TF_OperationDescription *desc, TF_Status *status)
+TF_Operation *finish_operation(TF_OperationDescription *desc, TF_Status *status)
 {
     TF_Graph *graph = desc->graph;
     begin_building(graph);
@@ -626,6 +646,14 @@ TF_Operation *TF_FinishOperation(TF_OperationDescription *desc, TF_Status *statu
     end_building(graph);
     delete_description(desc);
     return made;
+}
+
+TF_Operation *TF_FinishOperation(TF_OperationDescription *desc, TF_Status *status)
+{
+    if (check_calls(desc, status))
+        return finish_operation(desc, status);
+    delete_description(desc);
+    return NULL;
 }
 
 /* The same here: who holds a graph's lock is not seen from outside. */

@@ -105,6 +105,8 @@ void begin_building(TF_Graph *graph);
 void end_building(TF_Graph *graph);
 
 /* -- build.c -- */
+/* As TF_FinishOperation(), but inputs of lists may have been added one by one, as those of eager operations may. */
+TF_Operation *finish_operation(TF_OperationDescription *d, TF_Status *status);
 void delete_description(TF_OperationDescription *d); /* which was not finished; NULL is fine */
 /* Takes the AttrValue over; what the attribute was before is forgotten. */
 void set_attr(TF_OperationDescription *d, const char *name, wire *value);

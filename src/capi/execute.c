@@ -490,7 +490,7 @@ static void add_operation(TFE_Op *op, built_op *built, TF_OperationDescription *
     }
     free(inputs);
     if (is_ok(status))
-        built->operation = TF_FinishOperation(d, status);
+        built->operation = finish_operation(d, status);
     else
         delete_description(d);
 }

@@ -451,6 +451,10 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
         set_status(status, TF_INVALID_ARGUMENT, "Passing non-empty run_metadata is invalid.");
         return;
     }
+    if (noutputs == 0 && ntargets == 0) {
+        set_status(status, TF_INVALID_ARGUMENT, "Must specify at least one target to fetch or execute.");
+        return;
+    }
     size_t fetches = (size_t)noutputs + (size_t)ntargets;
     r.feeds = calloc((size_t)ninputs + 1, sizeof *r.feeds);
     r.fetches = calloc(fetches + 1, sizeof *r.fetches);

@@ -84,6 +84,14 @@ static void a_failing_operation_leaves_the_graph_as_it_was(void **state)
     TF_AddInput(d, (TF_Output){a, 7});
     assert_null(TF_FinishOperation(d, s));
     assert_int_not_equal(TF_GetCode(s), TF_OK);
+    d = TF_NewOperation(graph, "Neg", "x");
+    TF_AddInputList(d, (TF_Output[]){out(a)}, 1);
+    assert_null(TF_FinishOperation(d, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "List provided to input 'x' when single Tensor expected while building NodeDef");
+    d = TF_NewOperation(graph, "AddN", "x");
+    TF_AddInput(d, out(a));
+    assert_null(TF_FinishOperation(d, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Single tensor passed to 'inputs', expected list while building NodeDef 'x'");
     assert_int_equal(count_operations(), 3);
 }
 

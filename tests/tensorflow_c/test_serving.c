@@ -424,6 +424,8 @@ static void wrong_runs_say_what_is_wrong(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Unparseable RunOptions proto");
     TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, bad, s);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Passing non-empty run_metadata is invalid.");
+    TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Must specify at least one target to fetch or execute.");
     TF_CloseSession(session, s);
     assert_fine(s);
     TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, (const TF_Operation *[]){y}, 1, NULL, s);
