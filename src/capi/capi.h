@@ -118,7 +118,8 @@ bool may_call(const TF_OperationDescription *d); /* whether something of it may 
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name);
 
 /* -- import.c -- */
-/* The prefix, or PREFIX_1 and so on: one that no node has. To be freed; NULL: memory ran out. */
+/* The prefix, or PREFIX_1 and so on: one that no node has, of a graph whose lock is held. To be freed; NULL: memory ran
+ * out. */
 char *unique_prefix(const tw_graph *graph, const char *wanted);
 
 /* -- op_def.c -- */

@@ -388,8 +388,14 @@ void TF_FinishWhile(const TF_WhileParams *params, TF_Status *status, TF_Output *
 {
     wire loop = {0};
     char *name = NULL;
-    if (check(params, status) && !(name = unique_prefix(params->cond_graph->around->tower, params->name)))
-        set_no_memory(status);
+    TF_Graph *around = params->cond_graph->around;
+    if (check(params, status)) {
+        pthread_rwlock_rdlock(&around->lock);
+        name = unique_prefix(around->tower, params->name);
+        pthread_rwlock_unlock(&around->lock);
+        if (!name)
+            set_no_memory(status);
+    }
     if (name)
         write_loop(params, name, &loop, status);
     if (is_ok(status))

@@ -679,6 +679,69 @@ static void threads_run_one_session_while_they_build(void **state)
     TF_DeleteStatus(s);
 }
 
+/* while (x < 100) x = x + x, and 0: that went well and gave what it should. */
+static int add_and_run_loop(shared *w, const char *name, TF_Status *s)
+{
+    TF_Output x = out(w->x), y;
+    TF_WhileParams loop = TF_NewWhile(w->graph, &x, 1, s);
+    assert_fine(s);
+    loop.name = name;
+    TF_Operation *limit = constant(loop.cond_graph, "limit", int_tensor(100), s);
+    loop.cond_output = out(binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], out(limit), s));
+    loop.body_outputs[0] = out(add(loop.body_graph, "twice", loop.body_inputs[0], loop.body_inputs[0], s));
+    TF_FinishWhile(&loop, s, &y);
+    if (TF_GetCode(s) != TF_OK)
+        return 1;
+    TF_Tensor *seven = int_tensor(7), *result = run(w->session, x, seven, y, s);
+    int wrong = !result || *(int32_t *)TF_TensorData(result) != 112;
+    TF_DeleteTensor(seven);
+    TF_DeleteTensor(result);
+    return wrong;
+}
+
+static void *add_loops(void *user)
+{
+    enum { LOOPS = 4 };
+    shared *w = user;
+    TF_Status *s = TF_NewStatus();
+    for (int i = 0; i < LOOPS; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "loop_%d_%d", w->number, i);
+        w->wrong += add_and_run_loop(w, name, s);
+        TF_Session *own = session_of(w->graph, s);
+        TF_Buffer *def = TF_NewBuffer();
+        TF_GraphToGraphDef(w->graph, def, s);
+        w->wrong += TF_GetCode(s) != TF_OK;
+        TF_DeleteBuffer(def);
+        close_session(own, s);
+    }
+    TF_DeleteStatus(s);
+    return NULL;
+}
+
+/* TensorFlow's own says that the output has no value. */
+static void threads_add_loops_to_one_graph(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_Operation *x = placeholder(graph, "x", TF_INT32, s);
+    TF_Session *session = session_of(graph, s);
+    pthread_t threads[THREADS];
+    shared each[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        each[i] = (shared){graph, session, x, x, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, add_loops, &each[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(each[i].wrong, 0);
+    }
+    close_session(session, s);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 static void *take_seven(void *user)
 {
     shared *w = user;
@@ -796,6 +859,9 @@ int main(void)
         cmocka_unit_test(saved_models_are_found),
         cmocka_unit_test(a_run_that_takes_too_long_is_ended_and_no_other),
         cmocka_unit_test(threads_run_one_session_while_they_build),
+#ifndef ON_TENSORFLOW
+        cmocka_unit_test(threads_add_loops_to_one_graph),
+#endif
         cmocka_unit_test(what_a_run_waits_for_may_be_built_meanwhile),
         cmocka_unit_test(rounds_are_planned_while_the_graph_grows),
     };
