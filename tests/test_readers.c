@@ -1445,6 +1445,7 @@ static void an_order_is_read_as_it_was_written(void **state)
     twi_order_writer *writer;
     twi_order_log log;
     const char *path = in_folder("new/folders/order");
+    fail_allocation(-1); /* counts them */
     for (int begun = 0; begun < 4; begun++) { /* again and again, each time with one update more that is kept */
         assert_ok(twi_order_writer_open(path, &head, begun, &writer, &error));
         for (int i = begun; i < 4; i++)
@@ -1466,6 +1467,8 @@ static void an_order_is_read_as_it_was_written(void **state)
     assert_int_equal(twi_order_writer_open(in_folder("new/folders/order/in-a-file"), &head, 0, &writer, &error),
                      TW_FAILED_PRECONDITION);
     assert_null(writer);
+    assert_int_equal(memory.live, 0);
+    stop_failing_allocations();
 }
 
 static void an_order_of_another_run_is_begun_anew(void **state)

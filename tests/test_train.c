@@ -336,13 +336,13 @@ static void random_streams_and_extras_are_saved_too(void **state)
 
 /* ---- copies, what is not finite, and what is said ---- */
 
-/* a, b, a copy of a, and a copy of that; all are 0 but a and b, which are given. */
+/* a, b, a copy of a, and a copy of that; the copies are 0, a and b as they are given. What b began with was drawn. */
 static tw_session *session_of_copies(tw_graph *g, float a, float b)
 {
     tw_error error = {0};
     tw_session *s;
     tw_variable *made[2] = {tw_get_variable(g, "a", TW_FLOAT32, TW_SCALAR, (tw_initializer){0}),
-                            tw_get_variable(g, "b", TW_FLOAT32, TW_SCALAR, (tw_initializer){0})};
+                            tw_get_variable(g, "b", TW_FLOAT32, TW_SCALAR, (tw_initializer){TW_INIT_NORMAL, 0, 1, 3})};
     tw_copy_variable(g, tw_copy_variable(g, made[0], "copy"), "copy_of_copy");
     tw_output init = tw_initialize_variables(g);
     assert_ok(tw_session_create(g, NULL, &s, &error));
