@@ -83,7 +83,7 @@ static bool repeats(const twi_einsum_term *term)
 static void give(twi_gradient *g, const twi_einsum *e, int i)
 {
     const twi_einsum_term *own = &e->inputs[i], *other = tw_node_num_inputs(g->node) > 1 ? &e->inputs[1 - i] : NULL;
-    tw_shape shape = tw_output_shape(X(i)), kept = {.rank = 0};
+    bool is_there[TW_MAX_RANK];
     twi_einsum_term present = {0};
     char equation[64];
     int length = write_letters(e, &e->output, equation);
@@ -93,19 +93,32 @@ static void give(twi_gradient *g, const twi_einsum *e, int i)
         length += write_letters(e, other, equation + length);
     }
     for (int k = 0; k < own->rank; k++) {
-        bool is_present = has(&e->output, own->labels[k]) || (other && has(other, own->labels[k]));
-        if (is_present)
+        is_there[k] = has(&e->output, own->labels[k]) || (other && has(other, own->labels[k]));
+        if (is_there[k])
             present.labels[present.rank++] = own->labels[k];
-        kept.dims[kept.rank++] = is_present ? shape.dims[k] : 1;
     }
     equation[length++] = '-';
     equation[length++] = '>';
     length += write_letters(e, &present, equation + length);
     equation[length] = 0;
     tw_output sum = twi_build(G, "Einsum", inputs, other ? 2 : 1, TWI_ATTRS(tw_attr_string("equation", equation)));
-    g->dx[i] = sum;
-    if (present.rank < own->rank)
-        g->dx[i] = twi_binary(g, "BroadcastTo", tw_reshape(G, sum, kept), twi_constant_ints(G, shape.dims, shape.rank));
+    for (int k = 0; k < own->rank; k++)
+        if (!is_there[k])
+            sum = tw_expand_dims(G, sum, k);
+    g->dx[i] = present.rank < own->rank ? twi_binary(g, "BroadcastTo", sum, twi_shape_tensor(G, X(i))) : sum;
+}
+
+/* Whether no axis of the dots is 1 in one input and more in the other, as far as can be known; named ones never are. */
+static bool dots_are_alike(twi_gradient *g, const twi_einsum *e)
+{
+    bool alike = true;
+    for (int k = 0; k < e->inputs[0].rank; k++)
+        for (int j = 0; j < e->inputs[1].rank; j++) {
+            int64_t a = tw_output_shape(X(0)).dims[k], b = tw_output_shape(X(1)).dims[j];
+            if (e->inputs[0].labels[k] == e->inputs[1].labels[j] && e->inputs[0].labels[k] >= TWI_EINSUM_LETTERS)
+                alike = alike && a >= 0 && a == b;
+        }
+    return alike;
 }
 
 static void einsum_gradient(twi_gradient *g)
@@ -114,23 +127,19 @@ static void einsum_gradient(twi_gradient *g)
     int count = tw_node_num_inputs(g->node), ranks[2] = {-1, -1};
     bool can = count <= 2;
     for (int i = 0; i < count && can; i++) {
-        can = tw_shape_is_known(tw_output_shape(X(i)));
         ranks[i] = tw_output_shape(X(i)).rank;
+        can = ranks[i] >= 0;
     }
     can = can && !twi_einsum_read(&e, twi_attr_string(&g->node->attrs, "equation", ""), count, ranks);
     for (int i = 0; i < count && can; i++)
         can = !repeats(&e.inputs[i]);
-    for (int i = 0; i < count && can && count > 1; i++) /* nothing was broadcast */
-        for (int k = 0; k < e.inputs[i].rank; k++)
-            for (int j = 0; j < e.inputs[1 - i].rank; j++)
-                can = can && (e.inputs[i].labels[k] != e.inputs[1 - i].labels[j] ||
-                              tw_output_shape(X(i)).dims[k] == tw_output_shape(X(1 - i)).dims[j]);
+    if (can && count > 1)
+        can = dots_are_alike(g, &e);
     if (!can) {
-        twi_graph_fail(
-            G, TW_UNIMPLEMENTED,
-            "the gradient of Einsum '%s': shapes that are not known, axes that broadcast or letters that repeat "
-            "in a tensor",
-            g->node->name);
+        twi_graph_fail(G, TW_UNIMPLEMENTED,
+                       "the gradient of Einsum '%s': ranks that are not known, axes of dots that broadcast or are not "
+                       "known, or letters that repeat in a tensor",
+                       g->node->name);
         return;
     }
     for (int i = 0; i < count; i++)

@@ -583,3 +583,19 @@ for index, kind, binary, least, most in ((tf.int32, tf.float32, False, -1, -1), 
             {"s": i64([0, 3, 6]), "v": numbers, "w": heavy}, {"s": i64([0, 0]), "v": numbers[:0], "w": none},
             ({"s": i64([1, 6]), "v": numbers, "w": none}, "plits must"),
             ({"s": i64([0, 4]), "v": numbers, "w": none}, "plits must"))
+
+# ---- gradients of Einsum where sizes are not known ----
+
+for name, equation, other in (("product", "bij,jk->bik", [4, 5]), ("rows", "bij,bi->bj", [2, 3]),
+                              ("summed", "bij,bk->bk", [2, 5]), ("outer", "bij,k->ikb", [5])):
+
+    def einsum():
+        x = holder(tf.float32, [None] * 3, "x")
+        y = tf.constant(eighths(*other)) + tf.reduce_sum(x) * 0.25
+        return x, raw.Einsum(inputs=[x, tf.placeholder_with_default(y, [None] * len(other))], equation=equation)
+    differentiate("grad_einsum_" + name, einsum, {"x": eighths(2, 3, 4)})
+differentiate("grad_einsum_one", of(lambda x: raw.Einsum(inputs=[x], equation="ijk->ki"), 3), {"x": eighths(2, 3, 4)})
+differentiate("grad_einsum_second", of(lambda x: raw.Einsum(inputs=[x, x * 2], equation="bij,bik->bjk"), 3),
+              {"x": eighths(2, 3, 4)})
+differentiate("grad_einsum_alone", of(lambda x: raw.Einsum(inputs=[tf.reduce_sum(x, 2), x], equation="bk,bij->bk"), 3),
+              {"x": eighths(2, 3, 4)})
