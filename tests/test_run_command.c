@@ -438,6 +438,37 @@ static void a_partitioned_variable_is_saved_and_restored(void **state)
     assert_prints("sums = [2] 20 2500\n");
 }
 
+/* As a Saver has them: by the last part of the table's name. */
+static void what_tables_hold_is_said_not_to_be_restored(void **state)
+{
+    (void)state;
+    static const char graph[] =
+        "node { name: \"in/t\" op: \"MutableHashTableV2\" attr { key: \"key_dtype\" value { type: DT_INT64 } }"
+        " attr { key: \"value_dtype\" value { type: DT_INT64 } } }"
+        "node { name: \"k\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT64 } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 1 } } int64_val: 3 } } } }"
+        "node { name: \"none\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT64 } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: -1 } } } }"
+        "node { name: \"found\" op: \"LookupTableFindV2\" input: \"in/t\" input: \"k\" input: \"none\""
+        " attr { key: \"Tin\" value { type: DT_INT64 } } attr { key: \"Tout\" value { type: DT_INT64 } } }"
+        "node { name: \"file\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { } string_val: \"tables\" } } } }"
+        "node { name: \"names\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } }"
+        " string_val: \"t-keys\" } } } }"
+        "node { name: \"whole\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } }"
+        " string_val: \"\" } } } }"
+        "node { name: \"save\" op: \"SaveV2\" input: \"file\" input: \"names\" input: \"whole\" input: \"k\""
+        " attr { key: \"dtypes\" value { list { type: DT_INT64 } } } }";
+    char path[600];
+    snprintf(path, sizeof path, "%s/tables.pbtxt", directory);
+    store(path, graph, sizeof graph - 1);
+    assert_runs(0, "$T run tables.pbtxt --target save && $T run tables.pbtxt --restore tables --fetch found");
+    assert_prints("found = [1] -1");
+    assert_prints("has what table 'in/t' holds, which is not restored with variables");
+}
+
 static void a_graphs_own_summaries_are_written(void **state)
 {
     (void)state;
@@ -562,6 +593,7 @@ int main(void)
         cmocka_unit_test(a_graph_is_trained_on_from_a_checkpoint),
         cmocka_unit_test(an_initial_value_that_a_checkpoint_has_need_not_be_made),
         cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),
+        cmocka_unit_test(what_tables_hold_is_said_not_to_be_restored),
         cmocka_unit_test(a_graphs_own_summaries_are_written),
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),
         cmocka_unit_test(programs_train_with_tensorflows_losses),
