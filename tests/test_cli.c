@@ -91,6 +91,14 @@ static void one_dash_is_as_good_as_two(void **state)
     assert_prints("tower launch: unknown option '-m'");
 }
 
+/* 75 says that another was lost: whose end was seen first does not matter. */
+static void a_launched_task_that_fails_by_itself_says_the_exit_code(void **state)
+{
+    (void)state;
+    assert_runs(1, "$T launch -n 2 -- sh -c 'test $TOWER_TASK = 0 && exit 75; sleep 0.1; exit 1'");
+    assert_runs(75, "$T launch -n 2 -- sh -c 'test $TOWER_TASK = 1 || exit 75'");
+}
+
 static void usage_errors_go_to_standard_error_only(void **state)
 {
     (void)state;
@@ -469,6 +477,7 @@ int main(void)
         cmocka_unit_test(group_without_a_command_lists_its_commands),
         cmocka_unit_test(unknown_option_is_named_with_the_nearest),
         cmocka_unit_test(one_dash_is_as_good_as_two),
+        cmocka_unit_test(a_launched_task_that_fails_by_itself_says_the_exit_code),
         cmocka_unit_test(usage_errors_go_to_standard_error_only),
         cmocka_unit_test(number_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(value_may_follow_an_equals_sign_and_underscores_count_as_dashes),

@@ -132,9 +132,10 @@ static int open_tasks(settings *s, bench *b, tw_devices **devices)
     if (!(*devices = job_open_tasks("bench", &s->job, &code)))
         return code;
     b->tasks = tw_devices_tasks(*devices);
-    if (!cluster_check("bench", &s->cluster, *devices) ||
-        !job_options_agree("bench", bench_command.options, s, *devices))
+    if (!cluster_check("bench", &s->cluster, *devices))
         return EXIT_USAGE;
+    if ((code = job_options_agree("bench", bench_command.options, s, *devices)) != EXIT_DONE)
+        return code;
     if (tw_devices_task(*devices) != 0) /* the first alone writes */
         b->log_dir = b->graph_file = NULL;
     return job_leave_printing("bench", *devices) ? EXIT_DONE : EXIT_FAILED;

@@ -215,13 +215,14 @@ static char *list_options(const option *table, const void *settings)
     return list;
 }
 
-bool job_options_agree(const char *command, const option *table, const void *settings, tw_devices *devices)
+int job_options_agree(const char *command, const option *table, const void *settings, tw_devices *devices)
 {
     tw_error error = {0};
     char *list = tw_devices_tasks(devices) > 1 ? list_options(table, settings) : NULL;
     tw_status status = list ? tw_devices_agree(devices, list, "their options", &error) : TW_OK;
     free(list);
-    return status == TW_OK || failed(command, &error) == EXIT_DONE;
+    int code = status == TW_OK ? EXIT_DONE : failed(command, &error);
+    return code == EXIT_FAILED ? EXIT_USAGE : code; /* or another is lost */
 }
 
 bool job_leave_printing(const char *command, const tw_devices *devices)

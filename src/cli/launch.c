@@ -38,7 +38,7 @@ typedef struct tasks {
     bool start_theirs;                   /* the command starts tasks itself; it is the only one here */
     int sockets[MOST_TASKS][MOST_TASKS]; /* of i to k */
     pid_t processes[MOST_TASKS];         /* 0: it has ended */
-    int code;                            /* of the first that failed */
+    int code;                            /* of the first that failed, of its own accord if one did */
     int running;
 } tasks;
 
@@ -132,7 +132,7 @@ static void note_end(tasks *t, pid_t process, int status)
     if (WIFSIGNALED(status))
         complain("launch", "task %d (process %d) was killed by signal %d (%s)", task, (int)process, WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
-    if (t->code == EXIT_DONE)
+    if (t->code == EXIT_DONE || (t->code == EXIT_AGAIN && code != EXIT_DONE)) /* which end was seen first is chance */
         t->code = code;
 }
 
@@ -293,7 +293,7 @@ const command launch_command = {
     .examples = "tower launch --tasks 2 -- tower train cifar10 --train-dir train --max-steps 1000\n"
                 "tower launch --tasks 4 --deadline 10 -- tower train mnist --cpu-threads 1 --towers 8\n"
                 "tower launch --max-restarts 3 --elastic -- mpirun -n 4 tower train cifar10 --train-dir train",
-    .exit_codes = "that of the first task that failed; 75 if it was killed",
+    .exit_codes = "a failed task's own, or 75 if one was lost",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

@@ -590,9 +590,10 @@ static int open_devices(work *w)
     job.ps_tasks = cluster_servers(&w->settings->cluster);
     if (!(w->devices = job_open_tasks("run", &job, &code)))
         return code;
-    if (!cluster_check("run", &w->settings->cluster, w->devices) ||
-        !job_options_agree("run", run_command.options, w->settings, w->devices))
+    if (!cluster_check("run", &w->settings->cluster, w->devices))
         return EXIT_USAGE;
+    if ((code = job_options_agree("run", run_command.options, w->settings, w->devices)) != EXIT_DONE)
+        return code;
     return job_leave_printing("run", w->devices) ? EXIT_DONE : EXIT_FAILED;
 }
 

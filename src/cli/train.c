@@ -436,9 +436,9 @@ static int run(const void *given)
     int code = training_open("train", given, TRAINING_WITH_DATA, &t);
     if (code != EXIT_DONE)
         return code;
-    if (!job_options_agree("train", train_options, given, t.devices)) {
+    if ((code = job_options_agree("train", train_options, given, t.devices)) != EXIT_DONE) {
         training_close(&t);
-        return EXIT_USAGE;
+        return code;
     }
     const settings *s = &t.settings;
     divergence divergence;
