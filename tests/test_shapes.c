@@ -493,7 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_of_computed_shapes_give_tensorflows_results),
         cmocka_unit_test(plain_kernels_without_rewrites_give_them_too),
-        cmocka_unit_test(virtual_gpus_give_them_too),
+        unsanitized_test(virtual_gpus_give_them_too),
         cmocka_unit_test(one_plan_that_is_kept_is_enough),
         cmocka_unit_test(what_is_fed_wrong_is_refused_or_gives_values),
     };

@@ -20,6 +20,7 @@ static int tried, refused, given, guesses;
 static uint64_t seen[1 << 15]; /* of op, ranks of inputs, and attributes */
 static size_t num_seen;
 static bool counts_types; /* of inputs, too */
+enum { ONE_OF = UNDER_SANITIZER ? 3 : 1 }; /* those in every type */
 
 static uint64_t mixed(uint64_t hash, const char *text, int number)
 {
@@ -44,6 +45,8 @@ static bool is_new(const twt_case *c)
             return false;
     assert_true(num_seen < sizeof seen / sizeof *seen);
     seen[num_seen++] = hash;
+    if (counts_types && hash % ONE_OF != 0)
+        return false;
     return !c->failure && !twi_op_is(twi_op_find(c->op.op), TWI_STATEFUL);
 }
 
@@ -394,7 +397,7 @@ static void what_is_wrong_is_refused_or_gives_values_in_every_type(void **state)
     each_kind(make_wrong_in_each_type);
     counts_types = false;
     print_message("%d refused, %d gave values\n", refused, given);
-    assert_true(refused > 10000 && given > 10000);
+    assert_true(refused > 10000 / ONE_OF && given > 10000 / ONE_OF);
 }
 
 static void what_is_wrong_in_one_thing_is_refused_or_gives_values(void **state)
