@@ -184,8 +184,8 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
 /* ---- which tests look inside --------------------------------------------------------------------------------- */
 
 /* Tests use public functions, so that what is inside can change. These do not, each for its reason; a helper that
- * several share stands for them. There is room for no more than MOST_INSIDE: whoever wants to add one asks first
- * whether users would like to know as well, and then in which of these it belongs. */
+ * several share stands for them, and a folder for the sources of one program. There is room for no more than MOST_INSIDE:
+ * whoever wants to add one asks first whether users would like to know as well, and then in which of these it belongs. */
 enum { MOST_INSIDE = 16 };
 static const struct {
     const char *file, *reason;
@@ -195,6 +195,7 @@ static const struct {
     {"faulty_files.h", "files that fail"},
     {"messages_testing.h", "unpacks and packs TensorFlow's messages with their formats' own code"},
     {"op_testing.h", "rows of ops, and every kernel by itself, against TensorFlow's values and each other"},
+    {"running/", "plans that no graph comes to, who waits at a queue, and tasks that lose each other"},
     {"test_base.c", "base/"},
     {"test_checkpoint_format.c", "checkpoints' format, byte by byte"},
     {"test_cuda.c", "scalars' programs, and what a plug-in must be like"},
@@ -205,10 +206,9 @@ static const struct {
     {"test_loops.c", "loops that are built for several CPUs, each of them"},
     {"test_place.c", "colocation and moves"},
     {"test_readers.c", "readers of examples, texts and packed files, whose every branch damaged bytes shall take"},
-    {"test_run.c", "plans that no graph comes to, who waits at a queue, and tasks that lose each other"},
 };
 enum { LOOKING_INSIDE = sizeof looking_inside / sizeof *looking_inside };
-static int files_met; /* of them */
+static bool are_met[LOOKING_INSIDE];
 
 /* Whether a test's text includes from a folder of src. */
 static bool includes_insides(const char *text)
@@ -221,19 +221,28 @@ static bool includes_insides(const char *text)
     return found;
 }
 
+/* Which of looking_inside a file of tests/ is, or is in; -1: none. */
+static int place_inside(const char *name)
+{
+    for (int i = 0; i < LOOKING_INSIDE; i++) {
+        const char *file = looking_inside[i].file;
+        size_t length = strlen(file);
+        if (strncmp(name, file, length) == 0 && (file[length - 1] == '/' || !name[length]))
+            return i;
+    }
+    return -1;
+}
+
 static void check_test(const char *folder, const char *path, const char *text)
 {
     (void)folder;
     const char *name = path + strlen(SOURCE_DIR "/tests/");
-    bool is_known = false;
-    if (strncmp(name, "fuzz/", 5) == 0) /* gives each reader bytes by itself */
+    int place = place_inside(name);
+    if (strncmp(name, "fuzz/", 5) == 0 || !includes_insides(text)) /* a fuzzer gives each reader bytes by itself */
         return;
-    for (int i = 0; i < LOOKING_INSIDE; i++)
-        is_known = is_known || strcmp(looking_inside[i].file, name) == 0;
-    if (includes_insides(text) != is_known)
-        fail_msg("tests/%s %s", name, is_known ? "includes no insides any more: take it off the list of those that do"
-                                               : "includes insides, and is not on the list of those that do");
-    files_met += is_known;
+    if (place < 0)
+        fail_msg("tests/%s includes insides, and is not on the list of those that do", name);
+    are_met[place] = true;
 }
 
 static void tests_include_insides_for_a_reason_only(void **state)
@@ -241,9 +250,15 @@ static void tests_include_insides_for_a_reason_only(void **state)
     (void)state;
     assert_true(includes_insides("\n#include \"plan/plan.h\"\n"));
     assert_false(includes_insides("\n#include \"testing.h\"\n#include \"golden/rule.h\"\n"));
+    assert_int_equal(place_inside("test_base"), -1);
+    assert_int_equal(place_inside("test_base.cc"), -1);
+    assert_true(place_inside("running/packing.c") >= 0);
     each_source(SOURCE_DIR, "tests", "", check_test);
-    assert_int_equal(files_met, LOOKING_INSIDE);
-    assert_in_range(files_met, 1, MOST_INSIDE);
+    for (int i = 0; i < LOOKING_INSIDE; i++)
+        if (!are_met[i])
+            fail_msg("tests/%s includes no insides any more: take it off the list of those that do",
+                     looking_inside[i].file);
+    assert_in_range(LOOKING_INSIDE, 1, MOST_INSIDE);
 }
 
 /* ---- who knows devices by name ------------------------------------------------------------------------------ */

@@ -1,0 +1,14 @@
+/* parts.h - the parts of test_run, each in the file of its name. Each runs its tests; returns how many failed. */
+#ifndef PARTS_H
+#define PARTS_H
+
+int run_dispatchers(void);
+int run_exchange(void);
+int run_local(void);
+int run_packing(void);
+int run_sessions(void);
+int run_traffic(void);
+int run_waits(void);
+int run_waterfall(void);
+
+#endif
