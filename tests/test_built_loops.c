@@ -3,6 +3,7 @@
 #include "gradient_testing.h"
 
 #include "faulty_memory.h"
+#include "golden_graph.h"
 
 #include <tower/io.h>
 #include <tower/nn.h>
@@ -535,19 +536,6 @@ static const foreign foreign_loops[] = {
      {"Identity_2", "Identity_3", "Identity_4", "Identity_5", "Identity_6", "Identity_7", "Identity_8"}},
 };
 
-static tw_graph *read_foreign(const char *name)
-{
-    tw_error error = {0};
-    char path[600];
-    size_t size;
-    tw_graph *g = tw_graph_create();
-    snprintf(path, sizeof path, "%s/flow/%s.pb", GOLDEN_DIR, name);
-    char *bytes = read_whole(path, &size);
-    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
-    free(bytes);
-    return g;
-}
-
 /* Numbers for all placeholders: whole ones are places and lengths. */
 static int feed_all(tw_graph *g, tw_feed feeds[MOST])
 {
@@ -596,7 +584,7 @@ static void assert_near_tensorflow(const foreign *f, const char *x, const tw_ten
 static void compare_with_tensorflow(const foreign *f)
 {
     tw_error error = {0};
-    tw_graph *g = read_foreign(f->file);
+    tw_graph *g = read_golden_graph("flow", f->file);
     tw_output ys[4], xs[MOST], gradients[MOST], init = {tw_graph_find(g, "init"), -1};
     tw_feed feeds[MOST];
     int num_feeds = feed_all(g, feeds), num_xs = 0;

@@ -1,6 +1,7 @@
 /* test_datasets.c - what iterators of data sets promise besides their elements: who waits is woken, an iterator goes on
  * after an error, threads end with the session, and memory that runs out is an error. label: threads */
 #include "faulty_memory.h"
+#include "golden_graph.h"
 #include "testing.h"
 
 #include <dirent.h>
@@ -10,19 +11,6 @@
 #include <tower/ops.h>
 #include <tower/queue.h>
 #include <tower/session.h>
-
-static tw_graph *read_graph(const char *name)
-{
-    char path[600];
-    size_t size;
-    tw_error error = {0};
-    tw_graph *g = tw_graph_create();
-    snprintf(path, sizeof path, "%s/datasets/%s.pb", GOLDEN_DIR, name);
-    char *bytes = read_whole(path, &size);
-    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
-    free(bytes);
-    return g;
-}
 
 static tw_status run(tw_graph *g, tw_session *s, const char *name, int index, tw_tensor **result, tw_error *error)
 {
@@ -55,7 +43,7 @@ static void threads_of_iterators_end_with_their_session(void **state)
     for (int round = 0; round < 3; round++) {
         tw_error error = {0};
         tw_session *s;
-        tw_graph *g = read_graph("from_memory_and_ahead");
+        tw_graph *g = read_golden_graph("datasets", "from_memory_and_ahead");
         tw_tensor *value = NULL;
         assert_ok(tw_session_create(g, NULL, &s, &error));
         for (int i = 0; i < 3; i++) {
@@ -98,7 +86,7 @@ static void cancelling_a_session_wakes_who_waits_for_an_element(void **state)
     (void)state;
     static const char *const graphs[] = {"waits", "waits_ahead", "waits_beside"};
     for (int i = 0; i < 3; i++) {
-        waiter w = {.g = read_graph(graphs[i])};
+        waiter w = {.g = read_golden_graph("datasets", graphs[i])};
         tw_error error = {0};
         tw_tensor *size = NULL;
         pthread_t thread;
@@ -158,7 +146,7 @@ static void try_value(tw_graph *g, tw_session *s, const char *name, tw_output co
 static void try_values(const char *name)
 {
     static const int64_t numbers[] = {-1, 0, 2};
-    tw_graph *g = read_graph(name);
+    tw_graph *g = read_golden_graph("datasets", name);
     tw_session *s;
     tw_error error = {0};
     tw_output constants[MOST_NODES];
@@ -204,7 +192,7 @@ static void an_error_of_a_function_names_its_node_and_the_next_element_comes(voi
     tw_error error = {0};
     tw_session *s;
     tw_tensor *value = NULL;
-    tw_graph *g = read_graph("failing_maps");
+    tw_graph *g = read_golden_graph("datasets", "failing_maps");
     assert_ok(tw_session_create(g, NULL, &s, &error));
     assert_ok(run(g, s, "MakeIterator", -1, NULL, &error));
     for (int i = 0; i < 2; i++)
@@ -223,7 +211,7 @@ static void a_session_without_memory_fails_and_leaves_nothing(void **state)
     (void)state;
     static const char *const names[] = {"groups", "windows", "padded_batches"};
     for (int k = 0; k < 3; k++) {
-        tw_graph *g = read_graph(names[k]);
+        tw_graph *g = read_golden_graph("datasets", names[k]);
         int failures = 0;
         for (int n = 0, ends = 0; !ends; n += 1 + n / 8) {
             tw_error error = {0};
@@ -248,26 +236,31 @@ static void a_session_without_memory_fails_and_leaves_nothing(void **state)
     }
 }
 
+/* A node of a data set of numbers. An iterator, which has no inputs, has two attributes more. */
+static tw_output add(tw_graph *g, const char *op, const char *name, const tw_output *inputs, int num_inputs)
+{
+    const tw_dtype types[] = {TW_INT64};
+    const tw_shape shapes[] = {TW_SCALAR};
+    const tw_attr attrs[] = {tw_attr_types("output_types", types, 1), tw_attr_shapes("output_shapes", shapes, 1),
+                             tw_attr_string("shared_name", ""), tw_attr_string("container", "")};
+    return tw_node_output(tw_add_node(g, op, name, inputs, num_inputs, attrs, num_inputs ? 2 : 4), 0);
+}
+
 /* Each data set is of the one before, or of it twice. */
 static void assert_refused(int depth, bool twice)
 {
     tw_error error = {0};
     tw_session *s;
     tw_graph *g = tw_graph_create();
-    tw_dtype types[] = {TW_INT64};
-    tw_shape shapes[] = {TW_SCALAR};
-    tw_attr attrs[] = {tw_attr_types("output_types", types, 1), tw_attr_shapes("output_shapes", shapes, 1),
-                       tw_attr_string("shared_name", ""), tw_attr_string("container", "")};
     tw_tensor *value = tw_tensor_int64(5);
     tw_output five = tw_constant(g, value);
     tw_output inputs[] = {five, five, five};
-    tw_output set = tw_node_output(tw_add_node(g, "RangeDataset", NULL, inputs, 3, attrs, 2), 0);
+    tw_output set = add(g, "RangeDataset", NULL, inputs, 3);
     for (int i = 0; i < depth; i++) {
         tw_output next[] = {set, twice ? set : five};
-        set = tw_node_output(
-            tw_add_node(g, twice ? "ConcatenateDataset" : "TakeDataset", NULL, next, 2, attrs, 2), 0);
+        set = add(g, twice ? "ConcatenateDataset" : "TakeDataset", NULL, next, 2);
     }
-    tw_output iterator = tw_node_output(tw_add_node(g, "IteratorV2", NULL, NULL, 0, attrs, 4), 0);
+    tw_output iterator = add(g, "IteratorV2", NULL, NULL, 0);
     tw_node *start = tw_add_node(g, "MakeIterator", NULL, (tw_output[]){set, iterator}, 2, NULL, 0);
     assert_string_equal(tw_graph_message(g), "");
     assert_ok(tw_session_create(g, NULL, &s, &error));
@@ -291,18 +284,12 @@ static int count_elements(const char *op, tw_tensor *argument, tw_error *error)
 {
     tw_session *s;
     tw_graph *g = tw_graph_create();
-    tw_dtype types[] = {TW_INT64};
-    tw_shape shapes[] = {TW_SCALAR};
-    tw_attr attrs[] = {tw_attr_types("output_types", types, 1), tw_attr_shapes("output_shapes", shapes, 1),
-                       tw_attr_string("shared_name", ""), tw_attr_string("container", "")};
     tw_tensor *numbers[] = {tw_tensor_int64(0), tw_tensor_int64(3), tw_tensor_int64(1)};
     tw_output range[] = {tw_constant(g, numbers[0]), tw_constant(g, numbers[1]), tw_constant(g, numbers[2])};
-    tw_output set[] = {tw_node_output(tw_add_node(g, "RangeDataset", NULL, range, 3, attrs, 2), 0),
-                       tw_constant(g, argument)};
-    tw_output from[] = {tw_node_output(tw_add_node(g, op, NULL, set, 2, attrs, 2), 0),
-                        tw_node_output(tw_add_node(g, "IteratorV2", NULL, NULL, 0, attrs, 4), 0)};
+    tw_output set[] = {add(g, "RangeDataset", NULL, range, 3), tw_constant(g, argument)};
+    tw_output from[] = {add(g, op, NULL, set, 2), add(g, "IteratorV2", NULL, NULL, 0)};
     tw_add_node(g, "MakeIterator", "start", from, 2, NULL, 0);
-    tw_add_node(g, "IteratorGetNext", "next", &from[1], 1, attrs, 2);
+    add(g, "IteratorGetNext", "next", &from[1], 1);
     assert_string_equal(tw_graph_message(g), "");
     assert_int_equal(tw_session_create(g, NULL, &s, error), TW_OK);
     tw_tensor *element = NULL;

@@ -121,6 +121,20 @@ static void begin(runner *r, fixture *f, int lane, tw_output fetch)
     assert_int_equal(pthread_create(&r->thread, NULL, run_once, r), 0);
 }
 
+/* A fixture with a run in that lane that waits at the gate. */
+static void open_waiting(fixture *f, runner *waiting, int lane)
+{
+    open_fixture(f);
+    begin(waiting, f, lane, f->gated);
+    wait_until_entered(&f->gate);
+}
+
+static void let_through(runner *waiting)
+{
+    open_gate(&waiting->f->gate);
+    pthread_join(waiting->thread, NULL);
+}
+
 static float run_in(fixture *f, int lane, tw_output fetch)
 {
     runner r = {.f = f, .lane = lane, .fetch = fetch};
@@ -137,13 +151,10 @@ static void a_run_that_waits_holds_up_its_own_lane_only(void **state)
     (void)state;
     fixture f;
     runner waiting;
-    open_fixture(&f);
-    begin(&waiting, &f, 1, f.gated);
-    wait_until_entered(&f.gate);
+    open_waiting(&f, &waiting, 1);
     assert_true(run_in(&f, 0, f.read) == 3);
     assert_true(run_in(&f, 2, f.read) == 3);
-    open_gate(&f.gate);
-    pthread_join(waiting.thread, NULL);
+    let_through(&waiting);
     assert_int_equal(waiting.status, TW_OK);
     assert_true(waiting.value == 20);
     assert_true(run_in(&f, 1, f.gated) == 20); /* and goes on */
@@ -155,12 +166,9 @@ static void what_lane_0_waits_for_may_come_from_another(void **state)
     (void)state;
     fixture f;
     runner waiting;
-    open_fixture(&f);
-    begin(&waiting, &f, 0, f.gated);
-    wait_until_entered(&f.gate);
+    open_waiting(&f, &waiting, 0);
     assert_true(run_in(&f, 1023, f.read) == 3);
-    open_gate(&f.gate);
-    pthread_join(waiting.thread, NULL);
+    let_through(&waiting);
     assert_true(waiting.value == 20);
     close_fixture(&f);
 }
@@ -270,12 +278,9 @@ static void a_cancelled_session_ends_its_runs_and_keeps_its_values(void **state)
     runner waiting;
     tw_error error = {0};
     tw_tensor *value = NULL;
-    open_fixture(&f);
-    begin(&waiting, &f, 1, f.gated);
-    wait_until_entered(&f.gate);
+    open_waiting(&f, &waiting, 1);
     tw_session_cancel(f.s);
-    open_gate(&f.gate); /* the source's own business; the product behind it is not computed any more */
-    pthread_join(waiting.thread, NULL);
+    let_through(&waiting); /* the source's own business; the product behind it is not computed any more */
     assert_int_equal(waiting.status, TW_CANCELLED);
     assert_string_equal(waiting.error.message, "the session was cancelled");
     assert_fails(tw_session_run(f.s, NULL, 0, &f.read, 1, &value, &error), TW_CANCELLED, "the session was cancelled");
@@ -336,13 +341,10 @@ static void a_lane_that_was_cancelled_can_be_opened_again(void **state)
     runner waiting;
     tw_error error = {0};
     tw_tensor *value = NULL;
-    open_fixture(&f);
-    begin(&waiting, &f, 1, f.gated);
-    wait_until_entered(&f.gate);
+    open_waiting(&f, &waiting, 1);
     tw_session_cancel_lane(f.s, 1);
     assert_true(run_in(&f, 0, f.read) == 3);
-    open_gate(&f.gate);
-    pthread_join(waiting.thread, NULL);
+    let_through(&waiting);
     assert_int_equal(waiting.status, TW_CANCELLED);
     assert_fails(tw_session_run_in(f.s, 1, NULL, 0, &f.read, 1, &value, &error), TW_CANCELLED, "was cancelled");
     tw_session_reopen_lane(f.s, 1);

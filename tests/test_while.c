@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "faulty_memory.h"
+#include "golden_graph.h"
 #include "planned_nodes.h"
 
 #include <pthread.h>
@@ -10,19 +11,6 @@
 #include <tower/io.h>
 #include <tower/ops.h>
 #include <tower/session.h>
-
-static tw_graph *read_graph(const char *name)
-{
-    char path[600];
-    size_t size;
-    tw_error error = {0};
-    tw_graph *g = tw_graph_create();
-    snprintf(path, sizeof path, "%s/flow/%s.pb", GOLDEN_DIR, name);
-    char *bytes = read_whole(path, &size);
-    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
-    free(bytes);
-    return g;
-}
 
 static tw_output output_of(tw_graph *g, const char *name)
 {
@@ -63,7 +51,7 @@ static void rounds_of_a_loop_take_no_memory(void **state)
     tw_session *s;
     int few, many;
     tw_set_allocator(counting_resize, NULL);
-    tw_graph *g = read_graph("counts");
+    tw_graph *g = read_golden_graph("flow", "counts");
     assert_ok(tw_session_create(g, NULL, &s, &error));
     assert_ok(count_to(g, s, 10, &result, &error)); /* plans, too */
     allocations = 0;
@@ -130,7 +118,7 @@ static void gradients_of_loops_of_any_shape_are_planned_with_the_rest(void **sta
     tw_tensor *n = tw_tensor_from(TW_INT32, TW_SCALAR, &rounds), *result = NULL;
     tw_tensor *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 3), numbers);
     tw_tensor *b = tw_tensor_from(TW_FLOAT32, TW_SHAPE(3), numbers);
-    tw_graph *g = read_graph("gradients_of_loops_of_any_shape");
+    tw_graph *g = read_golden_graph("flow", "gradients_of_loops_of_any_shape");
     tw_feed feeds[] = {{output_of(g, "n"), n}, {output_of(g, "x"), x}, {output_of(g, "b"), b}};
     tw_output fetch = output_of(g, "gradients/AddN_2");
     assert_ok(tw_session_create(g, NULL, &s, &error));
@@ -157,7 +145,7 @@ static void cancel_without_end(const char *name)
     tw_tensor *result = NULL;
     pthread_t thread;
     tw_session *s;
-    tw_graph *g = read_graph(name);
+    tw_graph *g = read_golden_graph("flow", name);
     tw_output fetch = output_of(g, "a_exit");
     assert_ok(tw_session_create(g, NULL, &s, &error));
     assert_int_equal(pthread_create(&thread, NULL, cancel_soon, s), 0);
@@ -182,7 +170,7 @@ static void a_loop_goes_out_as_it_came_in(void **state)
     tw_session *s;
     void *bytes;
     size_t size;
-    tw_graph *g = read_graph("counts"), *again = tw_graph_create();
+    tw_graph *g = read_golden_graph("flow", "counts"), *again = tw_graph_create();
     assert_ok(tw_graph_export(g, &bytes, &size, &error));
     tw_graph_destroy(g);
     assert_ok(tw_graph_import(again, bytes, size, NULL, &error));

@@ -41,16 +41,6 @@ static tw_status normal_axis(twi_inference *c, int64_t *axis, int limit)
     return TW_OK;
 }
 
-/* The single number of input i. False if it is not known. */
-static bool number_of(twi_inference *c, int i, int64_t *number)
-{
-    const tw_tensor *value = twi_ask_value(c, i);
-    if (!value || value->elements != 1)
-        return false;
-    *number = twi_tensor_int(value, 0);
-    return true;
-}
-
 /* The shape that input i spells: its dimensions if they are known, its rank if that is. -1 is allowed as an unknown
  * dimension when `open`. */
 static tw_status spelled_shape(twi_inference *c, int i, bool open, tw_shape *shape)
@@ -152,7 +142,7 @@ static tw_status expand_dims_shape(twi_inference *c)
     if (in.rank < 0)
         return TW_OK;
     TWI_TRY(check_rank(c, out.rank));
-    if (!number_of(c, 1, &axis)) {
+    if (!twi_number_of(c, 1, &axis)) {
         c->outputs[0] = unknown_of_rank(out.rank);
         return TW_OK;
     }
@@ -261,7 +251,7 @@ static tw_status lin_space_shape(twi_inference *c)
         if (status != TW_OK)
             return status;
     }
-    if (number_of(c, 2, &num) && num <= 0)
+    if (twi_number_of(c, 2, &num) && num <= 0)
         return FAIL(c, "%lld points, expected at least 1", (long long)num);
     c->outputs[0] = TW_SHAPE(num);
     return TW_OK;
@@ -274,7 +264,7 @@ static tw_status one_hot_shape(twi_inference *c)
     tw_status status = TW_OK;
     for (int i = 1; i <= 3; i++)
         TWI_TRY(twi_expect_rank(c, i, 0));
-    if (number_of(c, 1, &depth) && depth < 0)
+    if (twi_number_of(c, 1, &depth) && depth < 0)
         return FAIL(c, "depth %lld, expected at least 0", (long long)depth);
     if (in.rank < 0)
         return TW_OK;
@@ -412,7 +402,7 @@ tw_status twi_concat_shape(twi_inference *c, int axis_input, int first_value, in
 {
     tw_shape out = TW_UNKNOWN_SHAPE;
     int64_t axis = 0, sum = 0;
-    bool axis_known = number_of(c, axis_input, &axis);
+    bool axis_known = twi_number_of(c, axis_input, &axis);
     tw_status status = twi_expect_rank(c, axis_input, 0);
     if (status != TW_OK)
         return status;
@@ -471,7 +461,7 @@ static tw_status split_shape(twi_inference *c)
 {
     tw_shape in = c->inputs[1], out = in;
     int64_t axis;
-    bool axis_known = number_of(c, 0, &axis);
+    bool axis_known = twi_number_of(c, 0, &axis);
     if (c->num_outputs == 0)
         return FAIL(c, "num_split is 0");
     if (in.rank >= 0 && axis_known) {
@@ -499,7 +489,7 @@ static tw_status split_v_shape(twi_inference *c)
         return TW_OK;
     for (int i = 0; i < c->num_outputs; i++)
         c->outputs[i] = unknown_of_rank(in.rank);
-    if (!number_of(c, 2, &axis))
+    if (!twi_number_of(c, 2, &axis))
         return TW_OK;
     tw_status status = normal_axis(c, &axis, in.rank);
     if (status != TW_OK)
@@ -714,7 +704,7 @@ static tw_status gather_v2_shape(twi_inference *c)
     tw_status status = twi_expect_rank(c, 2, 0);
     if (status != TW_OK)
         return status;
-    bool known = number_of(c, 2, &axis);
+    bool known = twi_number_of(c, 2, &axis);
     return gather(c, known, axis, twi_attr_int(c->attrs, "batch_dims", 0));
 }
 
@@ -803,7 +793,7 @@ tw_status twi_unsorted_segment_shape(twi_inference *c)
 {
     tw_shape data = c->inputs[0], ids = c->inputs[1], out = {.rank = 1};
     int64_t segments = -1;
-    if (number_of(c, 2, &segments) && segments < 0)
+    if (twi_number_of(c, 2, &segments) && segments < 0)
         return FAIL(c, "%lld segments", (long long)segments);
     if (data.rank < 0 || ids.rank < 0)
         return TW_OK;
@@ -903,7 +893,7 @@ static tw_status top_k_shape(twi_inference *c)
 {
     tw_shape out = c->inputs[0];
     int64_t k = -1;
-    if (number_of(c, 1, &k) && k < 0)
+    if (twi_number_of(c, 1, &k) && k < 0)
         return FAIL(c, "k is %lld", (long long)k);
     if (out.rank < 0)
         return TW_OK;

@@ -5,32 +5,11 @@
  * stream for each iteration: seeded with the node's seeds, or, if it reshuffles, with two words each of a stream that
  * is seeded so and belongs to the data set. An element is drawn from the buffer by a word modulo how many there are of
  * the oldest epoch in it; the oldest of these takes its place. */
-#include "base/philox.h"
+#include "base/word_stream.h"
 #include "device/dataset/kinds.h"
 
 #include <string.h>
 #include <sys/random.h>
-
-typedef struct words {
-    twi_philox philox;
-    uint32_t block[4];
-    int used; /* of the block; 4: all */
-} words;
-
-static void seed_words(words *w, uint64_t seed, uint64_t seed2)
-{
-    w->philox = twi_philox_seed(seed, seed2);
-    w->used = 4;
-}
-
-static uint32_t next_word(words *w)
-{
-    if (w->used == 4) {
-        twi_philox_next(&w->philox, w->block);
-        w->used = 0;
-    }
-    return w->block[w->used++];
-}
 
 /* ---- seeds ------------------------------------------------------------------------------------------------------- */
 
@@ -38,7 +17,7 @@ static uint32_t next_word(words *w)
 typedef struct seeds {
     pthread_mutex_t lock;
     uint64_t seeds[2];
-    words words;
+    twi_word_stream words;
     bool draws; /* anew for each iteration */
 } seeds;
 
@@ -54,7 +33,7 @@ static tw_status make_seeds(twi_recipe *r, int first, bool draws, tw_error *erro
     if (!s->seeds[0] && !s->seeds[1] && getrandom(s->seeds, sizeof s->seeds, 0) != sizeof s->seeds)
         return twi_fail(error, TW_UNAVAILABLE, "the system gave no random seed");
     s->draws = draws;
-    seed_words(&s->words, s->seeds[0], s->seeds[1]);
+    s->words = twi_word_stream_of(twi_philox_seed(s->seeds[0], s->seeds[1]));
     return TW_OK;
 }
 
@@ -65,14 +44,14 @@ static void forget_seeds(twi_recipe *r)
     twi_free(s);
 }
 
-static void begin_words(const twi_recipe *r, words *w)
+static void begin_words(const twi_recipe *r, twi_word_stream *w)
 {
     seeds *s = r->facts;
     pthread_mutex_lock(&s->lock);
-    uint64_t first = s->draws ? next_word(&s->words) : s->seeds[0];
-    uint64_t second = s->draws ? next_word(&s->words) : s->seeds[1];
+    uint64_t first = s->draws ? twi_next_word(&s->words) : s->seeds[0];
+    uint64_t second = s->draws ? twi_next_word(&s->words) : s->seeds[1];
     pthread_mutex_unlock(&s->lock);
-    seed_words(w, first, second);
+    *w = twi_word_stream_of(twi_philox_seed(first, second));
 }
 
 /* ---- shuffling --------------------------------------------------------------------------------------------------- */
@@ -84,7 +63,7 @@ typedef struct slice {
 
 typedef struct shuffling {
     twi_iteration *input; /* NULL: the epoch is over */
-    words words;
+    twi_word_stream words;
     tw_tensor **buffer; /* [room][components] */
     int64_t room, held, size, epochs;
     slice *slices; /* [num_slices] oldest first */
@@ -215,7 +194,7 @@ static tw_status next_shuffled(twi_iteration *it, twi_pull *pull, tw_tensor **el
     }
     slice *oldest = &s->slices[0];
     int64_t drawn =
-        (oldest->first + (int64_t)(next_word(&s->words) % (uint64_t)(oldest->end - oldest->first))) % s->size;
+        (oldest->first + (int64_t)(twi_next_word(&s->words) % (uint64_t)(oldest->end - oldest->first))) % s->size;
     tw_tensor **at = s->buffer + drawn * width, **first = s->buffer + oldest->first % s->size * width;
     memcpy(element, at, row);
     memmove(at, first, row);
@@ -229,7 +208,7 @@ static tw_status next_shuffled(twi_iteration *it, twi_pull *pull, tw_tensor **el
 
 typedef struct sampling {
     twi_iteration *input;
-    words words;
+    twi_word_stream words;
 } sampling;
 
 static tw_status check_sampling(twi_recipe *r, tw_error *error)
@@ -252,7 +231,7 @@ static tw_status next_sample(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     float rate = *(const float *)it->recipe->arguments[1]->data;
     for (;;) {
         tw_status status = twi_iteration_next(s->input, pull, element);
-        if (status != TW_OK || pull->end || twi_uniform_float(next_word(&s->words)) < rate)
+        if (status != TW_OK || pull->end || twi_uniform_float(twi_next_word(&s->words)) < rate)
             return status;
         twi_element_drop(element, it->recipe->num_components);
     }
@@ -272,7 +251,7 @@ static tw_status begin_numbers(twi_iteration *it, tw_error *error)
 
 static tw_status next_number(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
-    element[0] = tw_tensor_int64(next_word(it->state));
+    element[0] = tw_tensor_int64(twi_next_word(it->state));
     return element[0] ? TW_OK : twi_fail_memory(pull->error, it->recipe->node);
 }
 
@@ -280,7 +259,8 @@ static tw_status next_number(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     next_shuffled, .state = sizeof(shuffling), .begin = begin_shuffle, .end = end_shuffle, .check = check_shuffle,     \
                    .forget = forget_seeds, .flag = "reshuffle_each_iteration"
 #define NUMBERS                                                                                                        \
-    next_number, .state = sizeof(words), .begin = begin_numbers, .check = check_numbers, .forget = forget_seeds
+    next_number, .state = sizeof(twi_word_stream), .begin = begin_numbers, .check = check_numbers,                     \
+    .forget = forget_seeds
 
 const twi_recipe_kind twi_shuffle_kinds[] = {
     {"ShuffleDataset", SHUFFLE},

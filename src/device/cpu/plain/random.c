@@ -1,4 +1,5 @@
 /* random.c - TensorFlow's random streams on the CPU, bit for bit; see device/state/random.h. */
+#include "base/word_stream.h"
 #include "device/cpu/plain/random_double.h"
 #include "device/state/random.h"
 #include "tensor/tensor.h"
@@ -350,22 +351,6 @@ static tw_status run_keyed_words(const twi_run *r)
     return status == TW_OK ? fill_words(r, keyed(r)) : status;
 }
 
-/* Single words of a stream, one after the other. */
-typedef struct words {
-    twi_philox philox;
-    uint32_t block[4];
-    int used;
-} words;
-
-static uint32_t next_word(words *w)
-{
-    if (w->used == 4) {
-        twi_philox_next(&w->philox, w->block);
-        w->used = 0;
-    }
-    return w->block[w->used++];
-}
-
 static tw_status prepare_shuffle(twi_prepare *p)
 {
     p->workspace = (size_t)(p->inputs[0].shape.rank > 0 ? p->inputs[0].shape.dims[0] : 1) * sizeof(int64_t);
@@ -391,9 +376,9 @@ static tw_status run_shuffle(const twi_run *r)
     int64_t *order = r->workspace;
     for (int64_t i = 0; i < rows; i++)
         order[i] = i;
-    words w = {twi_random_take(r->state, (uint64_t)(rows + 2) / 4), {0}, 4};
+    twi_word_stream w = twi_word_stream_of(twi_random_take(r->state, (uint64_t)(rows + 2) / 4));
     for (int64_t i = 0; i < rows - 1; i++) {
-        int64_t k = i + (int64_t)(next_word(&w) % (uint64_t)(rows - i)), kept = order[i];
+        int64_t k = i + (int64_t)(twi_next_word(&w) % (uint64_t)(rows - i)), kept = order[i];
         order[i] = order[k];
         order[k] = kept;
     }
@@ -443,7 +428,7 @@ static tw_status draw_classes(const twi_run *r, twi_philox start)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "num_classes should be positive, got %lld (%s)",
                         (long long)classes, r->node);
     double *sums = r->workspace;
-    words w = {start, {0}, 4};
+    twi_word_stream w = twi_word_stream_of(start);
     for (int64_t row = 0; row < rows && samples; row++) {
         double highest = -INFINITY, total = 0;
         for (int64_t k = 0; k < classes; k++)
@@ -455,7 +440,7 @@ static tw_status draw_classes(const twi_run *r, twi_philox start)
             sums[k] = total;
         }
         for (int64_t i = 0; i < samples; i++) {
-            uint32_t a = next_word(&w), b = next_word(&w);
+            uint32_t a = twi_next_word(&w), b = twi_next_word(&w);
             double wanted = twi_uniform_double(a, b) * total;
             int64_t found = 0, count = classes;
             while (count > 0) { /* the first sum above `wanted` */

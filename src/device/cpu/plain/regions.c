@@ -1,5 +1,6 @@
 /* regions.c - boxes over images: drawn, and sampled as crops with TensorFlow's random numbers. */
 #include "base/memory.h"
+#include "base/word_stream.h"
 #include "device/state/random.h"
 #include "tensor/tensor.h"
 
@@ -108,30 +109,14 @@ typedef struct rectangle {
     int64_t x0, y0, x1, y1;
 } rectangle;
 
-/* Single words of a stream, one after the other. */
-typedef struct words {
-    twi_philox philox;
-    uint32_t block[4];
-    int used;
-} words;
-
-static uint32_t next_word(words *w)
-{
-    if (w->used == 4) {
-        twi_philox_next(&w->philox, w->block);
-        w->used = 0;
-    }
-    return w->block[w->used++];
-}
-
 /* Below n, all alike: what would favour some is drawn again. */
-static int64_t next_below(words *w, uint32_t n)
+static int64_t next_below(twi_word_stream *w, uint32_t n)
 {
-    uint32_t word = next_word(w), rest = UINT32_MAX % n + 1;
+    uint32_t word = twi_next_word(w), rest = UINT32_MAX % n + 1;
     if ((n & (n - 1)) == 0)
         return word & (n - 1);
     while (word < rest)
-        word = next_word(w);
+        word = twi_next_word(w);
     return word % n;
 }
 
@@ -148,7 +133,8 @@ static rectangle common(rectangle a, rectangle b)
 
 /* A crop of that aspect ratio whose area lies within the limits; false: there is none. Float where TensorFlow has float,
  * so that the numbers drawn are the same. */
-static bool draw_crop(const sampling *s, words *w, int64_t width, int64_t height, float aspect, rectangle *crop)
+static bool draw_crop(const sampling *s, twi_word_stream *w, int64_t width, int64_t height, float aspect,
+                      rectangle *crop)
 {
     if (s->area[1] <= 0 || aspect <= 0 || width <= 0 || height <= 0 || s->area[0] > s->area[1])
         return false;
@@ -226,9 +212,10 @@ static tw_status run_sample(const twi_run *r)
                         "'%s': no bounding boxes are given, and use_image_if_no_bounding_boxes is not set", r->node);
     if (count == 0)
         boxes[count++] = image;
-    words w = {s.stream ? twi_random_take(s.stream, (uint64_t)s.attempts) : twi_random_seeded(r, 3), {0}, 4};
+    twi_word_stream w =
+        twi_word_stream_of(s.stream ? twi_random_take(s.stream, (uint64_t)s.attempts) : twi_random_seeded(r, 3));
     for (int64_t i = 0; i < s.attempts; i++) {
-        float aspect = twi_uniform_float(next_word(&w)) * (s.aspect[1] - s.aspect[0]) + s.aspect[0];
+        float aspect = twi_uniform_float(twi_next_word(&w)) * (s.aspect[1] - s.aspect[0]) + s.aspect[0];
         if (draw_crop(&s, &w, width, height, aspect, &crop) && covers(&s, crop, boxes, count))
             break;
         crop = image;
