@@ -7,6 +7,7 @@
 #ifndef RECORD_TRAINING_H
 #define RECORD_TRAINING_H
 
+#include "golden_noise.h"
 #include "testing.h"
 
 #include "golden/record.h"
@@ -18,17 +19,7 @@
 #define RECORD_LOSS_TOLERANCE 2e-6
 #define RECORD_VALUE_TOLERANCE 1.3e-4
 
-enum { RECORD_IMAGE = 32 * 32 * 3 };
-
-/* Multiples of 2^-15 in [-1, 1); make_record.py has the same. */
-static inline float record_noise(uint32_t stream, uint32_t i)
-{
-    uint32_t x = i + (stream + 10005) * 0x9E3779B9u;
-    x = (x ^ (x >> 16)) * 0x7FEB352Du;
-    x = (x ^ (x >> 15)) * 0x846CA68Bu;
-    x ^= x >> 16;
-    return (float)(x >> 16) / 32768 - 1;
-}
+enum { RECORD_IMAGE = 32 * 32 * 3, RECORD_SEED = 10005 }; /* golden/make_record.py has the same seed */
 
 /* Bytes of noise, with three bright rows that tell the class. */
 static inline tw_dataset *record_dataset(void)
@@ -38,7 +29,7 @@ static inline tw_dataset *record_dataset(void)
     tw_error error = {0};
     tw_dataset *dataset;
     for (uint32_t i = 0; i < sizeof images; i++)
-        images[i] = (uint8_t)((record_noise(1000, i) + 1) * 128);
+        images[i] = (uint8_t)((golden_noise(RECORD_SEED + 1000, i) + 1) * 128);
     for (int k = 0; k < RECORD_EXAMPLES; k++) {
         labels[k] = k * 7 % 10;
         uint8_t *rows = images + k * RECORD_IMAGE + 3 * labels[k] * 32 * 3;
@@ -58,7 +49,7 @@ static inline void record_set(tw_trainer *trainer, const char *name, uint32_t st
     tw_tensor *value = tw_tensor_create(TW_FLOAT32, variable->shape);
     float *values = tw_tensor_data(value);
     for (uint32_t i = 0; i < tw_tensor_elements(value); i++)
-        values[i] = record_noise(stream, i) * spread + mean;
+        values[i] = golden_noise(RECORD_SEED + stream, i) * spread + mean;
     int64_t inputs = variable->shape.dims[2], filters = variable->shape.dims[3];
     for (int64_t c = 0; dirac && c < inputs && c < filters; c++)
         values[(4 * inputs + c) * filters + c] += 1;

@@ -5,6 +5,7 @@
  * from its float64 by what golden/residual.h says; ten times that is allowed, as in test_training.c. The
  * momentum 0.997 is a float here, which moves the moments by 7e-6 of a change. */
 #include "faulty_files.h"
+#include "golden_noise.h"
 #include "record_training.h"
 #include "testing.h"
 
@@ -437,16 +438,6 @@ static void evaluation_restores_a_residual_network_without_averages(void **state
 
 /* ---- against TensorFlow ------------------------------------------------------------------------------------ */
 
-/* Multiples of 2^-15 in [-1, 1); make_residual.py has the same. */
-static float noise(uint32_t stream, uint32_t i)
-{
-    uint32_t x = i + (stream + NOISE_SEED) * 0x9E3779B9u;
-    x = (x ^ (x >> 16)) * 0x7FEB352Du;
-    x = (x ^ (x >> 15)) * 0x846CA68Bu;
-    x ^= x >> 16;
-    return (float)(x >> 16) / 32768 - 1;
-}
-
 static bool ends_with(const char *name, const char *end)
 {
     size_t length = strlen(name), ending = strlen(end);
@@ -466,7 +457,7 @@ static void set_first_value(tw_session *session, const tw_variable *variable, in
     assert_true(!dense || dims[0] == 64);
     tw_tensor *value = tw_tensor_create(TW_FLOAT32, variable->shape);
     for (uint32_t k = 0; k < tw_tensor_elements(value); k++)
-        ((float *)tw_tensor_data(value))[k] = middle + noise(100 + (uint32_t)i, k) * spread;
+        ((float *)tw_tensor_data(value))[k] = middle + golden_noise(NOISE_SEED + 100 + (uint32_t)i, k) * spread;
     assert_ok(tw_session_set_variable(session, variable, value, &error));
     tw_tensor_release(value);
 }
@@ -474,7 +465,7 @@ static void set_first_value(tw_session *session, const tw_variable *variable, in
 static void fill_batch(int step, float *images, int32_t *labels)
 {
     for (uint32_t i = 0; i < BATCH * IMAGE; i++)
-        images[i] = noise(1000 + (uint32_t)step, i);
+        images[i] = golden_noise(NOISE_SEED + 1000 + (uint32_t)step, i);
     for (int k = 0; k < BATCH; k++) {
         labels[k] = (step * BATCH + k) * 7 % 10;
         float *row = images + k * IMAGE + (labels[k] + 3) * SIDE * 3;

@@ -5,6 +5,7 @@
  * convolutions over 1,600 terms are summed in another order. Two such roundings may add up and the order may be worse
  * than TensorFlow's, so ten times as much is allowed. The data were chosen such that no ReLU and no pool comes so near
  * to a tie that rounding could decide it otherwise, which would cost a thousand times more. */
+#include "golden_noise.h"
 #include "testing.h"
 
 #include "golden/training.h"
@@ -21,20 +22,10 @@ enum { IMAGE = 24 * 24 * 3, MOST_TOWERS = 4 };
 
 /* ---- the formula ------------------------------------------------------------------------------------------------ */
 
-/* Multiples of 2^-15 in [-1, 1); make_training.py has the same. */
-static float noise(uint32_t stream, uint32_t i)
-{
-    uint32_t x = i + (stream + NOISE_SEED) * 0x9E3779B9u;
-    x = (x ^ (x >> 16)) * 0x7FEB352Du;
-    x = (x ^ (x >> 15)) * 0x846CA68Bu;
-    x ^= x >> 16;
-    return (float)(x >> 16) / 32768 - 1;
-}
-
 static void fill_batch(int step, float *images, int32_t *labels)
 {
     for (uint32_t i = 0; i < BATCH * IMAGE; i++)
-        images[i] = noise(1000 + (uint32_t)step, i) * 0.5f;
+        images[i] = golden_noise(NOISE_SEED + 1000 + (uint32_t)step, i) * 0.5f;
     for (int k = 0; k < BATCH; k++) {
         labels[k] = (step * BATCH + k) * 7 % 10;
         float *row = images + k * IMAGE + (2 * labels[k] + 2) * 24 * 3;
@@ -117,7 +108,8 @@ static void set_first_values(const program *p, tw_session *session)
         assert_ptr_equal(p->averages->variables[i], variable);
         tw_tensor *value = tw_tensor_create(TW_FLOAT32, variable->shape);
         for (uint32_t k = 0; k < tw_tensor_elements(value); k++)
-            ((float *)tw_tensor_data(value))[k] = noise(100 + (uint32_t)i, k) * golden_variables[i].spread;
+            ((float *)tw_tensor_data(value))[k] =
+                golden_noise(NOISE_SEED + 100 + (uint32_t)i, k) * golden_variables[i].spread;
         assert_ok(tw_session_set_variable(session, variable, value, &error));
         assert_ok(tw_session_set_variable(session, p->averages->averages[i], value, &error));
         tw_tensor_release(value);
