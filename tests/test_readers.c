@@ -1339,6 +1339,24 @@ static void texts_are_refused_by_line(void **state)
     }
 }
 
+/* A byte of zero is no end, and in no word. */
+static void texts_have_no_zeros(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {"node { name: 'a' }|node { }", "versions { producer: 1|23 }", "|",
+                                        "ver|sions { }", "versions { producer|: 1 }", "versions { | }"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        twi_text wire;
+        char text[64];
+        size_t size = strlen(cases[i]);
+        memcpy(text, cases[i], size);
+        *(char *)memchr(text, '|', size) = 0;
+        if (to_wire(text, size, &wire) != TW_INVALID_ARGUMENT || !strstr(error.message, "line 1: expected "))
+            fail_msg("%s: \"%s\"", cases[i], error.message);
+        twi_text_free(&wire);
+    }
+}
+
 /* Each word of it is another, or none. */
 static void an_order_that_is_changed_is_no_order(void **state)
 {
@@ -1897,6 +1915,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(values_of_features_are_read_one_by_one_too),
         cmocka_unit_test(lists_of_features_are_read_one_by_one),
         cmocka_unit_test(texts_are_refused_by_line),
+        cmocka_unit_test(texts_have_no_zeros),
         cmocka_unit_test(a_text_that_is_cut_says_less_or_nothing),
         cmocka_unit_test(a_picture_that_is_cut_or_changed_is_refused_or_shows_something),
     };

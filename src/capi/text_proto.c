@@ -249,6 +249,8 @@ bool text_to_wire(const text_field *fields, const char *text, size_t size, wire 
     parser p = {text, text + size, 1, status};
     if (!parse_fields(&p, fields, 0, w))
         return false;
+    if (p.at < p.end) /* a byte of zero */
+        return fail(&p, "the name of a field");
     if (w->failed)
         set_no_memory(status);
     return !w->failed;

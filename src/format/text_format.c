@@ -36,7 +36,7 @@ static void skip_blanks(parser *p)
     }
 }
 
-/* The next character that means something; 0 at the end. */
+/* The next character that means something; 0 at the end, and where a byte of zero is. */
 static char peek(parser *p)
 {
     skip_blanks(p);
@@ -65,7 +65,8 @@ static void take_word(parser *p, char word[LONGEST_WORD])
 {
     int length = 0;
     skip_blanks(p);
-    while (p->at < p->end && (isalnum((unsigned char)*p->at) || strchr("_.+-", *p->at)) && length < LONGEST_WORD - 1)
+    while (p->at < p->end && (isalnum((unsigned char)*p->at) || (*p->at && strchr("_.+-", *p->at))) &&
+           length < LONGEST_WORD - 1)
         word[length++] = *p->at++;
     word[length] = 0;
 }
@@ -297,6 +298,8 @@ tw_status twi_text_to_wire(const ProtobufCMessageDescriptor *kind, const char *t
 {
     parser p = {text, text + size, 1, error};
     tw_status status = parse_message(&p, kind, 0, 0, wire);
+    if (status == TW_OK && p.at < p.end)
+        status = fail(&p, "the name of a field");
     return status == TW_OK && wire->failed ? twi_fail_memory(error, "reading a text") : status;
 }
 

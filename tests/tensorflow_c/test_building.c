@@ -497,6 +497,8 @@ static void descriptions_of_ops_are_written_over(void **state)
         put(map, wrong[i].text);
         assert_wrong(s, wrong[i].code, wrong[i].message);
     }
+    TF_ApiDefMapPut(map, "op { }\0op { }", 13, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "line 1: expected the name of a field, found ''");
     put(map, "");
     assert_fine(s);
     put(map, written);
