@@ -50,10 +50,10 @@ bool twi_has_gradient(tw_dtype dtype)
 }
 
 /* Ones shaped like y: the gradient of a sum with respect to itself. */
-static tw_output ones_like(tw_graph *graph, tw_output y, bool flat)
+static tw_output ones_like(tw_graph *graph, tw_output y)
 {
     tw_shape shape = tw_output_shape(y);
-    if (flat)
+    if (graph->named_by_class)
         return tw_node_output(tw_add_node(graph, "OnesLike", NULL, &y, 1, NULL, 0), 0);
     if (shape.rank != 0)
         return tw_node_output(tw_add_node(graph, "OnesLike", "grad_ys", &y, 1, NULL, 0), 0);
@@ -257,10 +257,10 @@ static tw_status differentiate(twi_sweep *s, tw_node *node)
     }
     twi_gradient context = {graph, node, dy, dx, s->num_nodes};
     tw_enter_colocation(graph, (tw_output){node, -1});
-    if (!s->flat)
+    if (!graph->named_by_class)
         tw_enter_name_scope(graph, "%s_grad", node->name);
     node->op->gradient(&context);
-    if (!s->flat)
+    if (!graph->named_by_class)
         tw_leave_name_scope(graph);
     tw_leave_colocation(graph);
     for (int i = 0; i < node->num_inputs && graph->error.status == TW_OK; i++) {
@@ -333,7 +333,7 @@ static tw_status start_at(twi_sweep *s, const tw_output *ys, int num_ys, const t
                                   ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
         if (!start.node) {
             tw_enter_colocation(s->graph, ys[i]);
-            start = ones_like(s->graph, ys[i], s->flat);
+            start = ones_like(s->graph, ys[i]);
             tw_leave_colocation(s->graph);
         }
         if (s->graph->error.status == TW_OK && !twi_sweep_arrive(s, ys[i], start))
@@ -370,8 +370,8 @@ static void add_gradients(tw_graph *graph, const char *prefix, const tw_output *
     if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||
         check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)
         return;
-    twi_sweep s = {
-        .graph = graph, .num_nodes = graph->nodes.count, .flat = prefix != NULL, .block = twi_scope_block(graph)};
+    twi_sweep s = {.graph = graph, .num_nodes = graph->nodes.count, .block = twi_scope_block(graph)};
+    graph->named_by_class = prefix;
     tw_enter_name_scope(graph, "%s", prefix ? prefix : "gradients");
     if (!take_marks(&s)) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
@@ -385,6 +385,7 @@ static void add_gradients(tw_graph *graph, const char *prefix, const tw_output *
         if (xs[i].node && xs[i].index >= 0)
             grads[i] = twi_sweep_sum(&s, xs[i]);
 done:
+    graph->named_by_class = false;
     tw_leave_name_scope(graph);
     give_marks_back(&s, ys, num_ys, xs, num_xs);
     twi_frames_free(&s.frames);

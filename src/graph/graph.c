@@ -462,6 +462,20 @@ static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *nam
     return finish_node(graph, node, inputs, num_inputs);
 }
 
+/* What TensorFlow's class of C++ that makes an op is called, where it is not as the op is. */
+static const char *class_name(const char *op)
+{
+    static const char *const others[][2] = {
+        {"ConcatV2", "Concat"}, {"ListDiff", "SetDiff1D"}, {"Mul", "Multiply"},  {"Neg", "Negate"},
+        {"Pack", "Stack"},      {"ReverseV2", "Reverse"},  {"Select", "Where3"}, {"Sub", "Subtract"},
+        {"TopKV2", "TopK"},     {"Unpack", "Unstack"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(op, others[i][0]) == 0)
+            return others[i][1];
+    return op;
+}
+
 tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, const tw_output *inputs, int num_inputs,
                      const tw_attr *attrs, int num_attrs)
 {
@@ -484,7 +498,7 @@ tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, con
         return NULL;
     }
     if (!wanted)
-        wanted = op_name;
+        wanted = graph->named_by_class ? class_name(op_name) : op_name;
     const char *unique = name_in_scope(graph, wanted);
     if (!unique)
         return NULL;

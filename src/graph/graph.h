@@ -56,6 +56,7 @@ struct tw_graph {
     twi_map signatures;                     /* op name -> twi_signature, parsed when first used here */
     struct twi_scopes *scopes;              /* scopes.c */
     const char *next_name;                  /* of tw_name() */
+    bool named_by_class;                    /* nodes without a name have those of TensorFlow's classes of C++ */
     bool branches, loops;                   /* some node is a Switch or a Merge; of a loop */
     struct twi_branches *conditions;        /* branches.c; NULL until somebody asks */
     struct twi_block *latest_block;         /* of those that it was built in */

@@ -20,7 +20,6 @@ typedef struct twi_sweep {
     int num_nodes;         /* when the sweep began: what it adds is not visited */
     TWI_ARRAY(int) reached; /* ids of the nodes that lead to a y, from the last to the first; with loops of all nodes */
     twi_frames frames;     /* of a graph with loops */
-    bool flat;             /* what it adds goes by the names of ops, in one scope */
     twi_block *block;      /* that it builds in, */
     int home;              /* and the frame that ys and xs are in */
     struct twi_back *back; /* the loop that it goes back through; NULL: none (loop_gradients.c) */

@@ -46,6 +46,29 @@ static void gradients_of_a_product(void **state)
                  "Cannot compute the partial derivative for node 'other' as it's unreachable from the output node(s).");
 }
 
+/* Those of TensorFlow's classes of C++, which are not all called as their ops are. */
+static void nodes_of_gradients_have_names_of_classes(void **state)
+{
+    static const struct {
+        const char *op, *adds;
+        int inputs;
+    } cases[] = {{"Mul", "Multiply", 2}, {"Neg", "Negate", 1}, {"Sub", "Negate", 2}, {"Maximum", "Where3", 2},
+                 {"Softmax", "Subtract", 1}};
+    (void)state;
+    TF_Output x[] = {floats("a", 1, 2, 3, 4), floats("b", 1, 0, 0, 1)}, dy[2];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        TF_Operation *y = cases[i].inputs == 2 ? binary(graph, cases[i].op, cases[i].op, x[0], x[1], s)
+                                               : unary(graph, cases[i].op, cases[i].op, x[0], s);
+        char scope[40], name[80];
+        snprintf(scope, sizeof scope, "of_%s", cases[i].op);
+        snprintf(name, sizeof name, "%s/%s", scope, cases[i].adds);
+        TF_AddGradientsWithPrefix(graph, scope, &(TF_Output){y, 0}, 1, x, cases[i].inputs, NULL, s, dy);
+        assert_fine(s);
+        if (!TF_GraphOperationByName(graph, name))
+            fail_msg("%s is not there", name);
+    }
+}
+
 static void prefixes_of_gradients_are_ones_own(void **state)
 {
     (void)state;
@@ -694,6 +717,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sessions_without_a_graph_run_by_names, begin, end),
         cmocka_unit_test_setup_teardown(gradients_of_a_product, begin, end),
+        cmocka_unit_test_setup_teardown(nodes_of_gradients_have_names_of_classes, begin, end),
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_are_ones_own, begin, end),
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
