@@ -351,7 +351,7 @@ static void what_is_not_there_is_named(void **state)
                  "no graph has the tag ''; there are 'serve'");
     just.tags = "serve";
     just.prefix = "just";
-    assert_fails(tw_graph_load(graph, FILES, &just, NULL, &error), TW_INVALID_ARGUMENT, "it is no SavedModel");
+    assert_fails(tw_graph_load(graph, FILES, &just, NULL, &error), TW_DATA_LOSS, "should be a SavedModel are not");
     assert_ok(tw_graph_load(graph, FILES "saved_model", &just, &about, &error));
     assert_true(about->meta_graph_size > 1000 && *(const char *)about->meta_graph == (1 << 3 | 2));
     tw_graph_about_destroy(about);

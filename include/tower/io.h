@@ -256,7 +256,8 @@ typedef struct tw_load_options {
     const char *prefix; /* as of tw_graph_import() */
     const char *tags;   /* of several graphs in a SavedModel, that with just these, "a,b", or the first that has others
                            too; NULL: "serve", or any */
-    bool just_tags;     /* of a SavedModel: that with just these, or TW_NOT_FOUND; "": one that has none */
+    bool just_tags;     /* of a SavedModel, which the file is then: that with just these, or TW_NOT_FOUND; "": one that
+                           has none. TW_DATA_LOSS: it is none */
     bool keep_message;  /* *about has the MetaGraphDef, too */
 } tw_load_options;
 

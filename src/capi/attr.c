@@ -126,6 +126,30 @@ static const tw_attr *find_kind(TF_Operation *oper, const char *name, tw_attr_ki
     return NULL;
 }
 
+enum { NO_KIND = 0 }; /* a list of tensors */
+
+/* The same for those getters whose errors are others in TensorFlow: what is not there is TF_NOT_FOUND. */
+static const tw_attr *get_kind(TF_Operation *oper, const char *name, tw_attr_kind kind, TF_Status *status)
+{
+    static const char *const words[] = {
+        [NO_KIND] = "list(tensor)",       [TW_ATTR_INT] = "int",          [TW_ATTR_FLOAT] = "float",
+        [TW_ATTR_BOOL] = "bool",          [TW_ATTR_TYPE] = "type",        [TW_ATTR_STRING] = "string",
+        [TW_ATTR_SHAPE] = "shape",        [TW_ATTR_TENSOR] = "tensor",    [TW_ATTR_INTS] = "list(int)",
+        [TW_ATTR_FLOATS] = "list(float)", [TW_ATTR_TYPES] = "list(type)", [TW_ATTR_STRINGS] = "list(string)",
+        [TW_ATTR_SHAPES] = "list(shape)",
+    };
+    const tw_attr *attr = tw_node_attr(oper->node, name);
+    TF_SetStatus(status, TF_OK, "");
+    if (!attr)
+        set_status(status, TF_NOT_FOUND, "No attr named '%s' in NodeDef:\n\t [[{{node %s}}]]", name,
+                   TF_OperationName(oper));
+    else if (attr->kind != kind)
+        set_status(status, TF_INVALID_ARGUMENT,
+                   "AttrValue had value with type '%s' when '%s' expected\n\t for attr '%s'", words[attr->kind],
+                   words[kind], name);
+    return is_ok(status) ? attr : NULL;
+}
+
 static int least(int a, int b)
 {
     return a < b ? a : b;
@@ -165,7 +189,7 @@ void TF_OperationGetAttrStringList(TF_Operation *oper, const char *attr_name, vo
 #define GETTER(Name, c_type, KIND, member)                                                                             \
     void TF_OperationGetAttr##Name(TF_Operation *oper, const char *attr_name, c_type *value, TF_Status *status)        \
     {                                                                                                                  \
-        const tw_attr *attr = find_kind(oper, attr_name, KIND, status);                                                \
+        const tw_attr *attr = get_kind(oper, attr_name, KIND, status);                                                 \
         if (attr)                                                                                                      \
             *value = (c_type)attr->member;                                                                             \
     }
@@ -198,7 +222,7 @@ void TF_OperationGetAttrBoolList(TF_Operation *oper, const char *attr_name, unsi
 void TF_OperationGetAttrShape(TF_Operation *oper, const char *attr_name, int64_t *value, int num_dims,
                               TF_Status *status)
 {
-    const tw_attr *attr = find_kind(oper, attr_name, TW_ATTR_SHAPE, status);
+    const tw_attr *attr = get_kind(oper, attr_name, TW_ATTR_SHAPE, status);
     for (int i = 0; attr && i < least(num_dims, attr->shape.rank); i++)
         value[i] = attr->shape.dims[i];
 }
@@ -206,7 +230,7 @@ void TF_OperationGetAttrShape(TF_Operation *oper, const char *attr_name, int64_t
 void TF_OperationGetAttrShapeList(TF_Operation *oper, const char *attr_name, int64_t **dims, int *num_dims,
                                   int num_shapes, int64_t *storage, int storage_size, TF_Status *status)
 {
-    const tw_attr *attr = find_kind(oper, attr_name, TW_ATTR_SHAPES, status);
+    const tw_attr *attr = get_kind(oper, attr_name, TW_ATTR_SHAPES, status);
     for (int i = 0; attr && i < least(num_shapes, attr->count); i++) {
         const tw_shape *shape = &attr->shapes[i];
         dims[i] = storage;
@@ -230,7 +254,7 @@ static TF_Tensor *copy_tensor(const tw_tensor *tensor)
 /* A copy: constants of the graph are not to be written to. */
 void TF_OperationGetAttrTensor(TF_Operation *oper, const char *attr_name, TF_Tensor **value, TF_Status *status)
 {
-    const tw_attr *attr = find_kind(oper, attr_name, TW_ATTR_TENSOR, status);
+    const tw_attr *attr = get_kind(oper, attr_name, TW_ATTR_TENSOR, status);
     *value = attr ? copy_tensor(attr->tensor) : NULL;
     if (attr && !*value)
         set_no_memory(status);
@@ -242,8 +266,7 @@ void TF_OperationGetAttrTensorList(TF_Operation *oper, const char *attr_name, TF
 {
     for (int i = 0; i < max_values; i++)
         values[i] = NULL;
-    if (find_attr(oper, attr_name, status))
-        set_status(status, TF_INVALID_ARGUMENT, "Attribute '%s' is not a list of tensor", attr_name);
+    get_kind(oper, attr_name, (tw_attr_kind)NO_KIND, status);
 }
 
 /* ---- as messages ------------------------------------------------------------------------------------------------ */

@@ -377,7 +377,8 @@ void TF_TensorFromProto(const TF_Buffer *from, TF_Tensor *to, TF_Status *status)
     }
     tw_tensor *tensor = read_proto(from, &error);
     if (!tensor) {
-        set_error(status, &error);
+        set_status(status, error.status == TW_RESOURCE_EXHAUSTED ? TF_RESOURCE_EXHAUSTED : TF_INVALID_ARGUMENT,
+                   "Unparseable tensor proto: %s", error.message);
         return;
     }
     TF_Tensor *made = tensor_from_tower(tensor);

@@ -228,9 +228,9 @@ static tw_status load_saved_model(loader *l, const char *bytes, size_t size)
     twi_proto_start(&proto, size);
     Twi__SavedModel *model = twi__saved_model__unpack(&proto.allocator, size, (const uint8_t *)bytes);
     if (!model)
-        return proto.out_of_memory ? fail_memory(l)
-                                   : twi_fail(l->error, TW_INVALID_ARGUMENT, "%zu bytes that should be a SavedModel are not",
-                                              size);
+        return proto.out_of_memory
+                   ? fail_memory(l)
+                   : twi_fail(l->error, TW_DATA_LOSS, "%zu bytes that should be a SavedModel are not", size);
     TWI_TRY(choose_graph(l, model, &chosen));
     ProtobufCBinaryData *graph = &model->meta_graphs[chosen];
     TWI_TRY(load_meta_graph(l, graph->data, graph->len));
@@ -278,7 +278,7 @@ static tw_status load_bytes(loader *l, file_kind kind, const char *bytes, size_t
     if (!l->about->about.format)
         l->about->about.format = kind_names[kind];
     if (l->options.just_tags && kind != SAVED_MODEL)
-        return twi_fail(l->error, TW_INVALID_ARGUMENT, "it is no SavedModel");
+        return twi_fail(l->error, TW_DATA_LOSS, "it is no SavedModel");
     switch (kind) {
     case GRAPH_DEF:
         return load_graph_def(l, bytes, size);
@@ -310,7 +310,7 @@ static tw_status load_file(loader *l)
                                                                               : SAVED_MODEL,
                            twi_text_string(&wire), wire.size));
     } else {
-        TWI_TRY(load_bytes(l, kind_of(bytes, size), bytes, size));
+        TWI_TRY(load_bytes(l, l->options.just_tags ? SAVED_MODEL : kind_of(bytes, size), bytes, size));
     }
 done:
     twi_text_free(&wire);
