@@ -121,6 +121,9 @@ TF_OperationDescription *describe_again(const TF_OperationDescription *d, const 
 /* The prefix, or PREFIX_1 and so on: one that no node has, of a graph whose lock is held. To be freed; NULL: memory ran
  * out. */
 char *unique_prefix(const tw_graph *graph, const char *wanted);
+/* TF_GraphImportGraphDefWithResults() between begin_building() and end_building(). */
+TF_ImportGraphDefResults *import_graph(TF_Graph *graph, const TF_Buffer *graph_def,
+                                       const TF_ImportGraphDefOptions *options, TF_Status *status);
 
 /* -- op_def.c -- */
 const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is none */

@@ -337,8 +337,8 @@ static void import(importing *m, const TF_Buffer *graph_def)
         keep_functions(m->graph, graph_def);
 }
 
-TF_ImportGraphDefResults *TF_GraphImportGraphDefWithResults(TF_Graph *graph, const TF_Buffer *graph_def,
-                                                            const TF_ImportGraphDefOptions *options, TF_Status *status)
+TF_ImportGraphDefResults *import_graph(TF_Graph *graph, const TF_Buffer *graph_def,
+                                       const TF_ImportGraphDefOptions *options, TF_Status *status)
 {
     importing m = {.graph = graph, .options = options, .results = calloc(1, sizeof *m.results), .status = status};
     TF_SetStatus(status, TF_OK, "");
@@ -346,11 +346,8 @@ TF_ImportGraphDefResults *TF_GraphImportGraphDefWithResults(TF_Graph *graph, con
         set_status(status, TF_INVALID_ARGUMENT, "Invalid GraphDef");
     else if (!allocate(&m))
         set_no_memory(status);
-    else if (translate(&m)) {
-        begin_building(graph);
+    else if (translate(&m))
         import(&m, graph_def);
-        end_building(graph);
-    }
     free(m.names);
     free(m.nodes);
     free(m.after);
@@ -359,6 +356,15 @@ TF_ImportGraphDefResults *TF_GraphImportGraphDefWithResults(TF_Graph *graph, con
         return m.results;
     TF_DeleteImportGraphDefResults(m.results);
     return NULL;
+}
+
+TF_ImportGraphDefResults *TF_GraphImportGraphDefWithResults(TF_Graph *graph, const TF_Buffer *graph_def,
+                                                            const TF_ImportGraphDefOptions *options, TF_Status *status)
+{
+    begin_building(graph);
+    TF_ImportGraphDefResults *results = import_graph(graph, graph_def, options, status);
+    end_building(graph);
+    return results;
 }
 
 void TF_GraphImportGraphDef(TF_Graph *graph, const TF_Buffer *graph_def, const TF_ImportGraphDefOptions *options,

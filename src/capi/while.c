@@ -365,9 +365,12 @@ static void write_loop(const TF_WhileParams *p, const char *name, wire *loop, TF
 }
 
 /* What the loop begins with takes the place of the condition's placeholders. */
-static void add_loop(const TF_WhileParams *p, const char *name, const wire *loop, TF_Output *outputs, TF_Status *status)
+static void import_loop(const TF_WhileParams *p, const char *name, const wire *loop, TF_Output *outputs,
+                        TF_Status *status)
 {
+    int count;
     char text[MOST_TEXT];
+    TF_Output *exits;
     const TF_Buffer def = {.data = loop->data, .length = loop->size};
     TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
     if (!options) {
@@ -380,27 +383,36 @@ static void add_loop(const TF_WhileParams *p, const char *name, const wire *loop
         name_node(text, sizeof text, name, "Exit", i);
         TF_ImportGraphDefOptionsAddReturnOutput(options, text, 0);
     }
-    TF_GraphImportGraphDefWithReturnOutputs(p->cond_graph->around, &def, options, outputs, p->ninputs, status);
+    TF_ImportGraphDefResults *results = import_graph(p->cond_graph->around, &def, options, status);
+    if (results) {
+        TF_ImportGraphDefResultsReturnOutputs(results, &count, &exits);
+        memcpy(outputs, exits, (size_t)count * sizeof *outputs);
+    }
+    TF_DeleteImportGraphDefResults(results);
     TF_DeleteImportGraphDefOptions(options);
+}
+
+/* Nobody else builds between the choice of a name and the nodes that have it. */
+static void add_loop(const TF_WhileParams *p, TF_Output *outputs, TF_Status *status)
+{
+    wire loop = {0};
+    TF_Graph *around = p->cond_graph->around;
+    begin_building(around);
+    char *name = unique_prefix(around->tower, p->name);
+    if (name)
+        write_loop(p, name, &loop, status);
+    else
+        set_no_memory(status);
+    if (is_ok(status))
+        import_loop(p, name, &loop, outputs, status);
+    end_building(around);
+    wire_free(&loop);
+    free(name);
 }
 
 void TF_FinishWhile(const TF_WhileParams *params, TF_Status *status, TF_Output *outputs)
 {
-    wire loop = {0};
-    char *name = NULL;
-    TF_Graph *around = params->cond_graph->around;
-    if (check(params, status)) {
-        pthread_rwlock_rdlock(&around->lock);
-        name = unique_prefix(around->tower, params->name);
-        pthread_rwlock_unlock(&around->lock);
-        if (!name)
-            set_no_memory(status);
-    }
-    if (name)
-        write_loop(params, name, &loop, status);
-    if (is_ok(status))
-        add_loop(params, name, &loop, outputs, status);
-    wire_free(&loop);
-    free(name);
+    if (check(params, status))
+        add_loop(params, outputs, status);
     free_params(params);
 }
