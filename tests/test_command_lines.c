@@ -289,7 +289,7 @@ static void values_that_are_typed_are_what_they_say(void **state)
         {2, "run complex64 --fetch y --feed x=1+1e39j", "found '1+1e39j'"},
         {2, "run complex64 --fetch y --feed x=1+1e400j", "found '1+1e400j'"},
         {2, "run complex64 --fetch y --feed x=", "found ''"},
-        {0, "run complex128 --fetch y --feed x=inf-nanj", "y = inf-nanj"},
+        {0, "run complex128 --fetch y --feed x=inf-nanj", "y = inf+nanj"},
         {2, "run half --fetch y --feed x=1e6", "found '1e6'"},
         {0, "run half --fetch y --feed x=65504 --steps 12 --print-every 5", "step 12: y = 65504"},
         {2, "run resource --fetch y --feed x=1", "values of this type cannot be typed"},

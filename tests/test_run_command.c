@@ -439,11 +439,15 @@ static void a_partitioned_variable_is_saved_and_restored(void **state)
 }
 
 /* As a Saver has them: by the last part of the table's name. */
-static void what_tables_hold_is_said_not_to_be_restored(void **state)
+static void what_tables_hold_is_saved_and_restored(void **state)
 {
     (void)state;
     static const char graph[] =
         "node { name: \"in/t\" op: \"MutableHashTableV2\" attr { key: \"key_dtype\" value { type: DT_INT64 } }"
+        " attr { key: \"value_dtype\" value { type: DT_INT64 } } }"
+        "node { name: \"a/u\" op: \"MutableHashTableV2\" attr { key: \"key_dtype\" value { type: DT_INT64 } }"
+        " attr { key: \"value_dtype\" value { type: DT_INT64 } } }"
+        "node { name: \"b/u\" op: \"MutableHashTableV2\" attr { key: \"key_dtype\" value { type: DT_STRING } }"
         " attr { key: \"value_dtype\" value { type: DT_INT64 } } }"
         "node { name: \"k\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT64 } }"
         " attr { key: \"value\" value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 1 } } int64_val: 3 } } } }"
@@ -454,19 +458,41 @@ static void what_tables_hold_is_said_not_to_be_restored(void **state)
         "node { name: \"file\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } }"
         " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { } string_val: \"tables\" } } } }"
         "node { name: \"names\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } }"
-        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } }"
-        " string_val: \"t-keys\" } } } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } }"
+        " string_val: \"t-keys\" string_val: \"t-values\" } } } }"
         "node { name: \"whole\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } }"
-        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } }"
-        " string_val: \"\" } } } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } }"
+        " string_val: \"\" string_val: \"\" } } } }"
         "node { name: \"save\" op: \"SaveV2\" input: \"file\" input: \"names\" input: \"whole\" input: \"k\""
-        " attr { key: \"dtypes\" value { list { type: DT_INT64 } } } }";
+        " input: \"k\" attr { key: \"dtypes\" value { list { type: DT_INT64 type: DT_INT64 } } } }";
     char path[600];
     snprintf(path, sizeof path, "%s/tables.pbtxt", directory);
     store(path, graph, sizeof graph - 1);
-    assert_runs(0, "$T run tables.pbtxt --target save && $T run tables.pbtxt --restore tables --fetch found");
-    assert_prints("found = [1] -1");
-    assert_prints("has what table 'in/t' holds, which is not restored with variables");
+    assert_runs(0, "$T run tables.pbtxt --target save && "
+                   "$T run tables.pbtxt --restore tables --fetch found --save own");
+    assert_prints("found = [1] 3\n");
+    assert_prints("what table 'b/u' holds is neither restored nor saved: another one's name ends alike");
+    assert_runs(0, "$T checkpoint show own && $T run tables.pbtxt --restore own --fetch found");
+    assert_prints("t-keys    int64");
+    assert_prints("t-values  int64");
+    assert_prints("found = [1] 3\n");
+    assert_prints_not("u-keys");
+}
+
+/* 0 / 0 has a sign on some processors. */
+static void what_is_not_a_number_has_no_sign(void **state)
+{
+    (void)state;
+    static const char graph[] =
+        "node { name: \"zero\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0 } } } }"
+        "node { name: \"nothing\" op: \"RealDiv\" input: \"zero\" input: \"zero\" }"
+        "node { name: \"opposite\" op: \"Neg\" input: \"nothing\" }";
+    char path[600];
+    snprintf(path, sizeof path, "%s/nothing.pbtxt", directory);
+    store(path, graph, sizeof graph - 1);
+    assert_runs(0, "$T run nothing.pbtxt --fetch nothing,opposite");
+    assert_prints("nothing = nan opposite = nan\n");
 }
 
 static void a_graphs_own_summaries_are_written(void **state)
@@ -593,7 +619,8 @@ int main(void)
         cmocka_unit_test(a_graph_is_trained_on_from_a_checkpoint),
         cmocka_unit_test(an_initial_value_that_a_checkpoint_has_need_not_be_made),
         cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),
-        cmocka_unit_test(what_tables_hold_is_said_not_to_be_restored),
+        cmocka_unit_test(what_tables_hold_is_saved_and_restored),
+        cmocka_unit_test(what_is_not_a_number_has_no_sign),
         cmocka_unit_test(a_graphs_own_summaries_are_written),
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),
         cmocka_unit_test(programs_train_with_tensorflows_losses),

@@ -8,6 +8,7 @@
 #include "outline.h"
 #include "progress.h"
 #include "signals.h"
+#include "tables.h"
 #include "value.h"
 #include "whole_file.h"
 
@@ -53,6 +54,7 @@ typedef struct work {
     tw_output first[MOST_NAMES];     /* what is run once before the steps, one after the other */
     int num_first;
     const tw_variable *step_counter; /* NULL: the graph has none */
+    tables tables;                   /* that change; none where nothing is saved or restored */
     tw_devices *devices;
     tw_session *session;
     tw_event_writer *events; /* NULL: nobody asked for summaries, or another task writes them */
@@ -295,6 +297,9 @@ static bool understand(work *w)
         return offer(w);
     find_summaries(w);
     w->step_counter = tw_graph_find_variable(w->graph, "global_step");
+    if ((w->settings->save || w->settings->restore || w->about->variables) &&
+        !tables_find("run", w->graph, w->settings->save, &w->tables))
+        return false;
     return feeds_parse(&w->names, &w->settings->feed, w->feeds, &w->num_feeds, MOST_NAMES) && feed_assets(w) &&
            find_first(w);
 }
@@ -405,14 +410,18 @@ static tw_status find_step(const work *w, int64_t done, int64_t *step, tw_error 
     return status;
 }
 
-static tw_status save(const work *w, int64_t done, int64_t *step, tw_error *error)
+static tw_status save(work *w, int64_t done, int64_t *step, tw_error *error)
 {
     tw_status status = find_step(w, done, step, error);
+    if (status == TW_OK)
+        status = tables_fetch(&w->tables, w->session, error);
     if (status != TW_OK)
         return status;
     tw_save_options options = TW_SIZED(tw_save_options);
     options.keep = (int)w->settings->keep;
     options.meta_graph = true;
+    options.extras = w->tables.held;
+    options.num_extras = w->tables.num_held;
     return tw_save(w->session, w->settings->save, *step, &options, error);
 }
 
@@ -470,6 +479,8 @@ static tw_status restore(work *w, const char *path, tw_error *error)
         return status;
     status =
         tw_restore(w->session, checkpoint, &(tw_restore_options){.rename = name_in_checkpoint, .user = w}, NULL, error);
+    if (status == TW_OK)
+        status = tables_restore(&w->tables, w->session, checkpoint, error);
     tw_checkpoint_close(checkpoint);
     return status;
 }
@@ -632,6 +643,7 @@ static int run(const void *given)
         job_close_tasks(w->devices);
     }
     feeds_release(w->feeds, w->num_feeds);
+    tables_free(&w->tables);
     tw_graph_about_destroy(w->about);
     tw_graph_destroy(w->graph);
     free(w);
@@ -667,7 +679,8 @@ static const option options[] = {
     {"train-for", "N", OPTION_NUMBER, offsetof(settings, train_for),
      "run what trains N times: --target, or what the collection train_op names; steps are counted by global_step",
      .least = 1, .most = INT64_MAX},
-    {"save", "DIR", OPTION_DIRECTORY, offsetof(settings, save), "save a checkpoint of all variables there at the end"},
+    {"save", "DIR", OPTION_DIRECTORY, offsetof(settings, save),
+     "save a checkpoint of all variables and of what tables hold there at the end"},
     {"save-every", "N", OPTION_NUMBER, offsetof(settings, save_every), "steps between checkpoints; 0: only at the end",
      .initial = "0", .most = INT64_MAX},
     {"keep", "N", OPTION_NUMBER, offsetof(settings, keep), "how many checkpoints stay; 0: all", .initial = "5",

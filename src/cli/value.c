@@ -464,6 +464,12 @@ static void print_string(const tw_string *string)
     putchar('\'');
 }
 
+/* One that is not a number has no sign here, whatever its bits say. */
+static double unsigned_nan(double number)
+{
+    return isnan(number) ? NAN : number;
+}
+
 void value_print(const tw_tensor *tensor, int64_t i)
 {
     tw_dtype dtype = tw_tensor_dtype(tensor);
@@ -474,9 +480,9 @@ void value_print(const tw_tensor *tensor, int64_t i)
     else if (integer_of(dtype))
         printf("%" PRId64, integer_at(tensor, i));
     else
-        printf("%.*g", digits_of(dtype), tw_tensor_value(tensor, i));
+        printf("%.*g", digits_of(dtype), unsigned_nan(tw_tensor_value(tensor, i)));
     if (tw_dtype_is_complex(dtype))
-        printf("%+.*gj", digits_of(dtype), tw_tensor_imaginary(tensor, i));
+        printf("%+.*gj", digits_of(dtype), unsigned_nan(tw_tensor_imaginary(tensor, i)));
 }
 
 void value_json(json *out, const char *key, const tw_tensor *tensor, int64_t i)

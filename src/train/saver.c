@@ -243,24 +243,6 @@ static tw_tensor *value_for(const tw_graph *graph, int i, tw_tensor *const *valu
     return values[i];
 }
 
-/* What a table holds is no variable's value. A Saver calls it by the last part of its name. */
-static void tell_of_tables(const tw_graph *graph, const tw_checkpoint *checkpoint)
-{
-    char key[NAME_SIZE];
-    for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
-        const tw_node *node = tw_graph_node(graph, i);
-        const char *op = tw_node_op(node), *slash = strrchr(tw_node_name(node), '/');
-        if (strncmp(op, "Mutable", strlen("Mutable")) != 0)
-            continue;
-        snprintf(key, sizeof key, "%s-keys", slash ? slash + 1 : tw_node_name(node));
-        if (tw_checkpoint_find(checkpoint, key) >= 0)
-            twi_log(TWI_LOG_WARNING,
-                    "checkpoint %s has what table '%s' holds, which is not restored with variables: a Saver's own "
-                    "nodes do that, as save/restore_all",
-                    tw_checkpoint_path(checkpoint), tw_node_name(node));
-    }
-}
-
 tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
                      int *num_averages, tw_error *error)
 {
@@ -285,7 +267,6 @@ tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_re
             TWI_TRY(tw_session_set_variable(session, tw_graph_variable(graph, i), value, error));
     }
     TWI_TRY(restore_streams(session, checkpoint, error));
-    tell_of_tables(graph, checkpoint);
     if (num_averages)
         *num_averages = averages;
 done:
