@@ -1302,6 +1302,22 @@ def effects_in_rounds_that_differ():
         program.run([y, after], {n: k, x: numbers(6)})
 
 
+@case()
+def texts_in_arrays():
+    words = tf.placeholder(tf.string, [None], name="words")
+    rounds = tf.TensorArray(tf.string, 0, dynamic_size=True, clear_after_read=False)
+    _, rounds = tf.while_loop(lambda i, a: i < tf.size(words),
+                              lambda i, a: (i + 1, a.write(i, tf.strings.join([words[i], tf.as_string(i)]))), [0, rounds])
+    parts = tf.TensorArray(tf.string, 2, infer_shape=False, clear_after_read=False)
+    parts = parts.split(words, [1, tf.size(words, out_type=tf.int64) - 1])
+    pairs = tf.TensorArray(tf.string, 2).scatter([1, 0], tf.stack([words[:2], words[1:]]))
+    fetches = [rounds.stack(), rounds.read(1), rounds.gather([2, 0, 2]), parts.concat(), parts.read(1), pairs.stack()]
+    fetches.append(tf.foldl(lambda a, b: tf.strings.join([a, b], "-"), words))
+    program = Program()
+    for text in (b"a bb ccc", b"one two three"):
+        program.run(fetches, {words: text.split()})
+
+
 # ---- graphs that make no sense: what Tower says is written here, TensorFlow is not asked -----------------------------------
 
 

@@ -80,13 +80,19 @@ static tw_status run_push_handle(const twi_run *r)
     return twi_series_put(r, s, s->count, TW_INT64, TW_SHAPE(2), kept);
 }
 
-/* A value's bytes, or zeros where there is none. */
-static void fill(void *to, const void *value, size_t bytes)
+/* So many elements of a value, or zeros and empty strings where there is none. False: memory has run out. */
+static bool fill(tw_dtype dtype, void *to, const void *value, int64_t count)
 {
-    if (value && bytes)
+    size_t bytes = (size_t)count * tw_dtype_size(dtype);
+    if (twi_owns_memory(dtype) && value)
+        return twi_copy_owned(dtype, value, to, (size_t)count);
+    if (twi_owns_memory(dtype))
+        twi_free_owned(dtype, to, (size_t)count);
+    else if (value && bytes)
         memcpy(to, value, bytes);
     else if (bytes)
         memset(to, 0, bytes);
+    return true;
 }
 
 /* An element as output 0; what nobody has put there is zeros. */
@@ -107,8 +113,8 @@ static tw_status take(const twi_run *r, twi_series *s, int64_t index)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Could not read index %lld of an array into which nothing has been put", (long long)index);
     status = twi_make_output(r, 0, shape, &to);
-    if (status == TW_OK)
-        fill(to, value, (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype));
+    if (status == TW_OK && !fill(dtype, to, value, tw_shape_elements(shape)))
+        status = fail_memory(r);
     return status;
 }
 
@@ -306,12 +312,13 @@ static tw_status run_gather(const twi_run *r)
     all.rank++;
     status = twi_make_output(r, 0, all, &to);
     tw_dtype dtype = r->output_operands[0].dtype;
-    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
+    int64_t elements = tw_shape_elements(shape);
+    size_t bytes = (size_t)elements * tw_dtype_size(dtype);
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         const void *value;
         status = twi_series_get(s, ((const int32_t *)r->inputs[1])[i], dtype, &shape, &value, r->error);
-        if (status == TW_OK)
-            fill((char *)to + (size_t)i * bytes, value, bytes);
+        if (status == TW_OK && !fill(dtype, (char *)to + (size_t)i * bytes, value, elements))
+            status = fail_memory(r);
     }
     return status;
 }
@@ -378,9 +385,9 @@ static tw_status run_concat(const twi_run *r)
         status = twi_make_output(r, 1, TW_SHAPE(s->count), &lengths);
     for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
         status = twi_series_get(s, i, dtype, &shape, &value, r->error);
-        size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
-        fill(to, value, bytes);
-        to = (char *)to + bytes;
+        if (status == TW_OK && !fill(dtype, to, value, tw_shape_elements(shape)))
+            status = fail_memory(r);
+        to = (char *)to + (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
         ((int64_t *)lengths)[i] = shape.dims[0];
     }
     return status;
@@ -393,6 +400,8 @@ static tw_status run_size(const twi_run *r)
     return s ? TW_OK : fail_memory(r);
 }
 
+#define ARRAY_TYPES (TWI_STORED_TYPES | TWI_TYPE(TW_STRING))
+
 const twi_kernel twi_cpu_series_kernels[] = {
     {"StackV2", "plain", 0, NULL, run_stack},
     {"StackPushV2", "plain", TWI_STORED_TYPES | TWI_TYPE(TW_VARIANT), prepare_push, run_push},
@@ -402,12 +411,12 @@ const twi_kernel twi_cpu_series_kernels[] = {
     {"StackCloseV2", "plain", 0, NULL, run_nothing},
     {"TensorArrayV3", "plain", 0, prepare_array, run_array, twi_free},
     {"TensorArrayGradV3", "plain", 0, NULL, run_gradient},
-    {"TensorArrayWriteV3", "plain", TWI_STORED_TYPES, NULL, run_write},
-    {"TensorArrayReadV3", "plain", TWI_STORED_TYPES, NULL, run_read},
-    {"TensorArrayScatterV3", "plain", TWI_STORED_TYPES, NULL, run_scatter},
-    {"TensorArrayGatherV3", "plain", TWI_STORED_TYPES, prepare_gather, run_gather, twi_free},
-    {"TensorArraySplitV3", "plain", TWI_STORED_TYPES, NULL, run_split},
-    {"TensorArrayConcatV3", "plain", TWI_STORED_TYPES, NULL, run_concat},
+    {"TensorArrayWriteV3", "plain", ARRAY_TYPES, NULL, run_write},
+    {"TensorArrayReadV3", "plain", ARRAY_TYPES, NULL, run_read},
+    {"TensorArrayScatterV3", "plain", ARRAY_TYPES, NULL, run_scatter},
+    {"TensorArrayGatherV3", "plain", ARRAY_TYPES, prepare_gather, run_gather, twi_free},
+    {"TensorArraySplitV3", "plain", ARRAY_TYPES, NULL, run_split},
+    {"TensorArrayConcatV3", "plain", ARRAY_TYPES, NULL, run_concat},
     {"TensorArraySizeV3", "plain", 0, NULL, run_size},
     {"TensorArrayCloseV3", "plain", 0, NULL, run_nothing},
     {"_Series", "plain", 0, NULL, run_nothing},
