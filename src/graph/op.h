@@ -13,6 +13,7 @@
  *                    among these. Without "=default" the attribute is required (or follows from the inputs).
  *                    A list of inputs has one tensor or more, but with a number that is int>=0 may have none.
  *                    Defaults: 3, 0.5, true, NHWC, [], [1,1,1,1], float, unknown (a shape)
+ *                    One whose name begins with "Tower" is not TensorFlow's, and is in no file.
  *
  * What an op is to the rest of the engine stands in its row, too: its flags, the roles of its inputs, what it makes.
  * Nobody asks for an op by its name.

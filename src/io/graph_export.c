@@ -115,12 +115,27 @@ static Twi__NodeDef__AttrEntry *make_entry(twi_arena *arena, const twi_attr *att
     return fill_value(arena, attr, value) ? entry : NULL;
 }
 
+/* TensorFlow's ops have no such attribute. */
+static bool is_own(const twi_attr *attr)
+{
+    return strncmp(attr->name, "Tower", strlen("Tower")) == 0;
+}
+
+/* Whether an attribute tells of what TensorFlow lacks, who knows other shapes. */
+static bool has_own(const twi_attrs *attrs)
+{
+    for (int i = 0; i < attrs->count; i++)
+        if (is_own(&attrs->items[i]))
+            return true;
+    return false;
+}
+
 /* That of a handle or of a list itself is a scalar's; a stack's or an array's handle has another form in TensorFlow. */
 static tw_shape handle_shape(const tw_node *node)
 {
-    while (node->op->makes == TWI_MAKES_NOTHING && node->num_inputs)
+    while (node->op->makes == TWI_MAKES_NOTHING && node->num_inputs && !has_own(&node->attrs))
         node = node->inputs[0].node;
-    return node->op->makes == TWI_MAKES_SERIES ? TW_UNKNOWN_SHAPE : TW_SCALAR;
+    return node->op->makes == TWI_MAKES_SERIES || has_own(&node->attrs) ? TW_UNKNOWN_SHAPE : TW_SCALAR;
 }
 
 /* Shapes of all outputs, for TensorBoard. */
@@ -128,7 +143,7 @@ static Twi__NodeDef__AttrEntry *make_shapes_entry(twi_arena *arena, const tw_nod
 {
     tw_shape *shapes = twi_arena_copy(arena, node->output_shapes, sizeof *shapes * (size_t)node->num_outputs);
     for (int i = 0; i < node->num_outputs && shapes; i++)
-        if (node->output_types[i] == TW_RESOURCE || node->output_types[i] == TW_VARIANT)
+        if (node->output_types[i] == TW_RESOURCE || node->output_types[i] == TW_VARIANT || has_own(&node->attrs))
             shapes[i] = handle_shape(node);
     twi_attr attr = tw_attr_shapes(OUTPUT_SHAPES, shapes, node->num_outputs);
     return shapes ? make_entry(arena, &attr) : NULL;
@@ -140,7 +155,7 @@ static bool fill_attrs(twi_arena *arena, const tw_node *node, bool with_shapes, 
     if (!def->attr)
         return false;
     for (int i = 0; i < node->attrs.count; i++) {
-        if (strcmp(node->attrs.items[i].name, OUTPUT_SHAPES) == 0)
+        if (strcmp(node->attrs.items[i].name, OUTPUT_SHAPES) == 0 || is_own(&node->attrs.items[i]))
             continue;
         if (!(def->attr[def->n_attr++] = make_entry(arena, &node->attrs.items[i])))
             return false;

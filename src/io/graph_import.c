@@ -804,6 +804,15 @@ static tw_status make_texts(importer *m, const item *user)
     return status;
 }
 
+/* What the function gives that an attribute names: as TensorFlow wrote it, or Tower; NULL: it names none. */
+static const item *called(importer *m, const Twi__AttrValue *value)
+{
+    const char *name = value->value_case == TWI__ATTR_VALUE__VALUE_PLACEHOLDER ? value->placeholder : NULL;
+    if (value->value_case == TWI__ATTR_VALUE__VALUE_S)
+        name = twi_arena_printf(&m->arena, "%.*s", (int)value->s.len, (const char *)value->s.data);
+    return name ? twi_map_get(&m->places, name) : NULL;
+}
+
 /* What data sets are made of, and what their functions give. */
 static tw_status tell_data_sets(importer *m)
 {
@@ -815,8 +824,7 @@ static tw_status tell_data_sets(importer *m)
         status = make_texts(m, user);
         for (size_t k = 0; k < user->def->n_attr && status == TW_OK; k++) {
             const Twi__AttrValue *value = user->def->attr[k]->value;
-            bool calls = value && value->value_case == TWI__ATTR_VALUE__VALUE_PLACEHOLDER;
-            const item *given = calls ? twi_map_get(&m->places, value->placeholder) : NULL;
+            const item *given = value ? called(m, value) : NULL;
             if (given)
                 status = make_texts(m, given);
         }

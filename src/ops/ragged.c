@@ -249,8 +249,8 @@ static void from_variant_gradient(twi_gradient *g)
 
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
 /* What data sets carry is text, as of sparse tensors (serialize.c); who reads a graph says so (io/graph_import.c). */
-#define ENCODED "Tencoded"
-#define ENCODES "Tencoded:{variant,string}=variant"
+#define ENCODED "TowerEncoded"
+#define ENCODES "TowerEncoded:{variant,string}=variant"
 #define SPLITS "Tsplits:{int32,int64}=int64"
 
 const twi_op twi_ragged_ops[] = {
