@@ -106,6 +106,56 @@ static tw_status samples_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* The shape is input 0, and ends with that of the parameters, the inputs from `first` on, which broadcast. */
+static tw_status given_samples_shape(twi_inference *c, int first)
+{
+    char text[128], wanted[128];
+    tw_status status = shape_from_input(c);
+    tw_shape all = c->outputs[0], each = c->inputs[first];
+    if (status == TW_OK && first + 1 < c->num_inputs)
+        status = twi_broadcast_shapes(c->inputs[first], c->inputs[first + 1], &each, c->error);
+    bool fits = all.rank < 0 || each.rank < 0 || all.rank >= each.rank;
+    for (int i = 0; i < each.rank && all.rank >= 0 && fits; i++) {
+        int64_t length = all.dims[all.rank - each.rank + i];
+        fits = length < 0 || each.dims[i] < 0 || length == each.dims[i];
+    }
+    if (status == TW_OK && !fits)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "Shape passed in must end with broadcasted shape: %s with %s",
+                        tw_shape_text(all, text, sizeof text), tw_shape_text(each, wanted, sizeof wanted));
+    return status;
+}
+
+static tw_status stateless_samples_shape(twi_inference *c)
+{
+    tw_status status = expect_vector(c, 1, 2);
+    return status == TW_OK ? given_samples_shape(c, 2) : status;
+}
+
+static tw_status keyed_samples_shape(twi_inference *c)
+{
+    tw_status status = given_samples_shape(c, 4);
+    for (int i = 1; i < 3 && status == TW_OK; i++)
+        status = expect_vector(c, i, i);
+    return status == TW_OK ? twi_expect_rank(c, 3, 0) : status;
+}
+
+static tw_status stateless_shuffle_shape(twi_inference *c)
+{
+    tw_status status = twi_shape_same(c);
+    for (int i = 1; i < 3 && status == TW_OK; i++)
+        status = expect_vector(c, i, i);
+    return status == TW_OK ? twi_expect_rank(c, 3, 0) : status;
+}
+
+/* As gamma_gradient(): alpha is the last input, and the last axes are its own. */
+static void stateless_gamma_gradient(twi_gradient *g)
+{
+    int last = g->node->num_inputs - 1;
+    tw_output alpha = tw_node_input(g->node, last), sample = {g->node, 0};
+    tw_output slope = twi_build(g->graph, "RandomGammaGrad", TWI_INPUTS(alpha, sample), TWI_NO_ATTRS);
+    g->dx[last] = twi_unbroadcast(g->graph, tw_mul(g->graph, g->dy[0], slope), alpha, sample);
+}
+
 /* What a sample would have been for a slightly larger alpha, summed over the samples of each. */
 static void gamma_gradient(twi_gradient *g)
 {
@@ -118,6 +168,7 @@ static void gamma_gradient(twi_gradient *g)
 
 #define SEEDS "seed:int=0; seed2:int=0; "
 #define FLOAT "{half,bfloat16,float,double}"
+#define COUNTS "{half,float,double,int32,int64}"
 
 #define STATELESS(name)                                                                                                \
     {                                                                                                                  \
@@ -178,8 +229,22 @@ const twi_op twi_random_ops[] = {
     {"RandomGammaGrad", "alpha:T, sample:T", "output:T", "T:{float,double}", twi_shape_broadcast, NULL,
      TWI_ELEMENTWISE | TWI_HOST_ONLY},
     {"RandomPoissonV2", "shape:S, rate:R", "output:dtype",
-     SEEDS "S:{int32,int64}; R:{half,float,double,int32,int64}=double; dtype:{half,float,double,int32,int64}=int64",
+     SEEDS "S:{int32,int64}; R:" COUNTS "=double; dtype:" COUNTS "=int64",
      samples_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"StatelessRandomGammaV2", "shape:T, seed:Tseed, alpha:dtype", "output:dtype",
+     "dtype:{half,float,double}; T:{int32,int64}; Tseed:{int32,int64}=int64", stateless_samples_shape,
+     stateless_gamma_gradient, TWI_HOST_ONLY},
+    {"StatelessRandomGammaV3", "shape:shape_dtype, key:uint64, counter:uint64, alg:int32, alpha:dtype", "output:dtype",
+     "dtype:{half,float,double}; shape_dtype:{int32,int64}=int32", keyed_samples_shape, stateless_gamma_gradient,
+     TWI_HOST_ONLY},
+    {"StatelessRandomPoisson", "shape:T, seed:Tseed, lam:Rtype", "output:dtype",
+     "Rtype:" COUNTS "; dtype:" COUNTS "; T:{int32,int64}; Tseed:{int32,int64}=int64", stateless_samples_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessRandomBinomial", "shape:S, seed:Tseed, counts:T, probs:T", "output:dtype",
+     "S:{int32,int64}; Tseed:{int32,int64}=int64; T:" COUNTS "=double; dtype:" COUNTS "=int64", stateless_samples_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessShuffle", "value:T, key:uint64, counter:uint64, alg:int32", "output:T", "T:type",
+     stateless_shuffle_shape, NULL, TWI_HOST_ONLY},
     {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
     {"Multinomial", "logits:T, num_samples:int32", "output:output_dtype",
      SEEDS "T:{" TWI_REALS "}; output_dtype:{int32,int64}=int64", multinomial_shape, twi_not_differentiable,

@@ -599,3 +599,77 @@ differentiate("grad_einsum_second", of(lambda x: raw.Einsum(inputs=[x, x * 2], e
               {"x": eighths(2, 3, 4)})
 differentiate("grad_einsum_alone", of(lambda x: raw.Einsum(inputs=[tf.reduce_sum(x, 2), x], equation="bk,bij->bk"), 3),
               {"x": eighths(2, 3, 4)})
+
+# ---- what is drawn from seeds ----
+
+
+def seeded_counts(kind, out):
+    def build():
+        shape, seed = holder(tf.int32, [None], "n"), holder(tf.int64, [2], "s")
+        rate = holder(kind, None, "r")
+        return [raw.StatelessRandomPoisson(shape=shape, seed=seed, lam=rate, dtype=out)]
+    return build
+
+
+def seeded_trials(kind, out):
+    def build():
+        shape, seed = holder(tf.int32, [None], "n"), holder(tf.int32, [2], "s")
+        return [raw.StatelessRandomBinomial(shape=shape, seed=seed, counts=holder(kind, None, "c"),
+                                            probs=holder(kind, None, "p"), dtype=out)]
+    return build
+
+
+def seeded_gamma(kind):
+    def build():
+        shape, seed, alpha = holder(tf.int32, [None], "n"), holder(tf.int64, [2], "s"), holder(kind, None, "a")
+        key, counter = raw.StatelessRandomGetKeyCounter(seed=seed)
+        return [raw.StatelessRandomGammaV2(shape=shape, seed=seed, alpha=alpha),
+                raw.StatelessRandomGammaV3(shape=shape, key=key, counter=counter, alg=3, alpha=alpha)]
+    return build
+
+
+def gamma_of(kind):
+    def build():
+        x = holder(kind, [3], "x")
+        return x, raw.StatelessRandomGammaV2(shape=[5, 3], seed=tf.constant([3, 4], tf.int64), alpha=x + 0.5)
+    return build
+
+
+for kind in (tf.float16, tf.float32, tf.float64, tf.int32):
+    number = kind.as_numpy_dtype
+    rates = np.array([0, 0.5, 3, 9.5, 10, 25, 400, 3e4], number)
+    whole = tf.int32 if kind == tf.float16 else tf.int64 if kind == tf.float64 else kind
+    name = kind.name
+    program("seeded_poisson_" + name, seeded_counts(kind, whole), {"n": i32([5, 8]), "s": i64([1, 2]), "r": rates},
+            {"n": i32([90]), "s": i64([-3, 7]), "r": number(12)}, {"n": i32([0, 8]), "s": i64([1, 2]), "r": rates},
+            ({"n": i32([5, 7]), "s": i64([1, 2]), "r": rates}, "must end with broadcasted shape"))
+    if kind == tf.int32:
+        continue
+    chances = np.array([[0], [1e-3], [0.03], [0.5], [0.75], [0.98], [1], [2]], number)
+    tries = np.array([0, 4, 20, 300, 2e4], number)
+    program("seeded_binomial_" + name, seeded_trials(kind, whole),
+            {"n": i32([3, 8, 5]), "s": i32([5, -6]), "c": tries, "p": chances},
+            {"n": i32([80]), "s": i32([5, 6]), "c": number(40), "p": number(0.4)},
+            {"n": i32([4, 5]), "s": i32([0, 0]), "c": tries, "p": number(0.3)},
+            ({"n": i32([8, 4]), "s": i32([5, 6]), "c": tries, "p": chances}, "must end with broadcasted shape"))
+    program("seeded_gamma_" + name, seeded_gamma(kind),
+            {"n": i32([4, 5]), "s": i64([3, 4]), "a": np.array([0.2, 0.9, 1, 1.5, 30], number)},
+            {"n": i32([70]), "s": i64([3, -4]), "a": number(0.5)},
+            ({"n": i32([]), "s": i64([3, 4]), "a": np.ones([1], number)}, "must end with broadcasted shape"))
+    if kind != tf.float16:
+        differentiate("grad_seeded_gamma_" + name, gamma_of(kind), {"x": np.array([0.25, 0.5, 2], number)})
+
+
+def seeded_orders(kind):
+    def build():
+        key, counter = raw.StatelessRandomGetKeyCounter(seed=holder(tf.int64, [2], "s"))
+        return [raw.StatelessShuffle(value=holder(kind, None, "v"), key=key, counter=counter, alg=holder(tf.int32, [], "a"))]
+    return build
+
+
+program("seeded_shuffle", seeded_orders(tf.float32),
+        {"v": f32(np.arange(21).reshape(7, 3)), "s": i64([1, 9]), "a": i32(1)},
+        {"v": f32(np.arange(40)), "s": i64([1, 9]), "a": i32(3)}, {"v": f32(3), "s": i64([1, 9]), "a": i32(1)},
+        {"v": f32(np.zeros([0, 3])), "s": i64([1, 9]), "a": i32(1)},
+        ({"v": f32([1, 2]), "s": i64([1, 9]), "a": i32(7)}, "alg"))
+program("seeded_shuffle_of_texts", seeded_orders(tf.string), {"v": words(*"abcdefgh"), "s": i64([2, 2]), "a": i32(1)})

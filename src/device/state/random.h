@@ -21,5 +21,7 @@ void twi_random_restart(twi_resource *stream, uint64_t seed, uint64_t seed2);
 twi_philox twi_random_take(twi_resource *stream, uint64_t blocks);
 /* The generator of ops without a stream: of the two seeds in an input, mixed by one block of Philox. */
 twi_philox twi_random_seeded(const twi_run *r, int input);
+/* That of those whose inputs 1, 2 and 3 are its key, its counter and the algorithm, which has to be Philox. */
+tw_status twi_random_keyed(const twi_run *r, twi_philox *start);
 
 #endif

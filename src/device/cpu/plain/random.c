@@ -220,31 +220,13 @@ static twi_philox seeded(const twi_run *r)
     return twi_random_seeded(r, 1);
 }
 
-/* That of those whose inputs 1 and 2 are its key and counter. */
-static twi_philox keyed(const twi_run *r)
-{
-    const uint64_t *key = r->inputs[1], *counter = r->inputs[2];
-    return (twi_philox){.counter = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
-                                    (uint32_t)(counter[1] >> 32)},
-                        .key = {(uint32_t)key[0], (uint32_t)(key[0] >> 32)}};
-}
-
-enum { PHILOX = 1, ANY_ALGORITHM = 3 }; /* TensorFlow's numbers; 2 is ThreeFry */
-
-static tw_status check_algorithm(const twi_run *r)
-{
-    int32_t algorithm = *(const int32_t *)r->inputs[3];
-    return algorithm == PHILOX || algorithm == ANY_ALGORITHM
-               ? TW_OK
-               : twi_fail(r->error, algorithm == 2 ? TW_UNIMPLEMENTED : TW_INVALID_ARGUMENT,
-                          "alg is %d, expected %d (Philox) or %d (any) (%s)", (int)algorithm, PHILOX, ANY_ALGORITHM,
-                          r->node);
-}
+enum { PHILOX = 1 }; /* TensorFlow's number of it */
 
 static tw_status fill_keyed(const twi_run *r, const distribution *kinds)
 {
-    tw_status status = check_algorithm(r);
-    return status == TW_OK ? fill_from(r, &kinds[r->output_operands[0].dtype], NULL, keyed(r)) : status;
+    twi_philox start;
+    tw_status status = twi_random_keyed(r, &start);
+    return status == TW_OK ? fill_from(r, &kinds[r->output_operands[0].dtype], NULL, start) : status;
 }
 
 static tw_status run_keyed_uniform(const twi_run *r)
@@ -322,8 +304,8 @@ static tw_status run_stateless_uniform_int(const twi_run *r)
 
 static tw_status run_keyed_uniform_int(const twi_run *r)
 {
-    twi_philox start = keyed(r);
-    tw_status status = check_algorithm(r);
+    twi_philox start;
+    tw_status status = twi_random_keyed(r, &start);
     return status == TW_OK ? uniform_int(r, 4, &start) : status;
 }
 
@@ -347,14 +329,21 @@ static tw_status run_stateless_words(const twi_run *r)
 
 static tw_status run_keyed_words(const twi_run *r)
 {
-    tw_status status = check_algorithm(r);
-    return status == TW_OK ? fill_words(r, keyed(r)) : status;
+    twi_philox start;
+    tw_status status = twi_random_keyed(r, &start);
+    return status == TW_OK ? fill_words(r, start) : status;
+}
+
+static tw_status prepare_stateless_shuffle(twi_prepare *p)
+{
+    p->workspace = (size_t)(p->inputs[0].shape.rank > 0 ? p->inputs[0].shape.dims[0] : 1) * sizeof(int64_t);
+    return TW_OK;
 }
 
 static tw_status prepare_shuffle(twi_prepare *p)
 {
-    p->workspace = (size_t)(p->inputs[0].shape.rank > 0 ? p->inputs[0].shape.dims[0] : 1) * sizeof(int64_t);
-    return twi_random_prepare(p);
+    tw_status status = prepare_stateless_shuffle(p);
+    return status == TW_OK ? twi_random_prepare(p) : status;
 }
 
 static bool copy_strings(void *to, const void *from, size_t count)
@@ -367,16 +356,21 @@ static bool copy_strings(void *to, const void *from, size_t count)
     return true;
 }
 
-static tw_status run_shuffle(const twi_run *r)
+static int64_t rows_of(const twi_operand *value)
+{
+    return value->shape.rank > 0 ? value->shape.dims[0] : 1;
+}
+
+static tw_status shuffle(const twi_run *r, twi_philox start)
 {
     const twi_operand *value = &r->input_operands[0];
-    int64_t rows = value->shape.rank > 0 ? value->shape.dims[0] : 1;
+    int64_t rows = rows_of(value);
     if (value->elements == 0)
         return TW_OK;
     int64_t *order = r->workspace;
     for (int64_t i = 0; i < rows; i++)
         order[i] = i;
-    twi_word_stream w = twi_word_stream_of(twi_random_take(r->state, (uint64_t)(rows + 2) / 4));
+    twi_word_stream w = twi_word_stream_of(start);
     for (int64_t i = 0; i < rows - 1; i++) {
         int64_t k = i + (int64_t)(twi_next_word(&w) % (uint64_t)(rows - i)), kept = order[i];
         order[i] = order[k];
@@ -392,6 +386,20 @@ static tw_status run_shuffle(const twi_run *r)
             return twi_fail_memory(r->error, r->node);
     }
     return TW_OK;
+}
+
+static tw_status run_shuffle(const twi_run *r)
+{
+    const twi_operand *value = &r->input_operands[0];
+    uint64_t words = value->elements ? (uint64_t)rows_of(value) + 2 : 0;
+    return shuffle(r, twi_random_take(r->state, words / 4));
+}
+
+static tw_status run_stateless_shuffle(const twi_run *r)
+{
+    twi_philox start;
+    tw_status status = twi_random_keyed(r, &start);
+    return status == TW_OK ? shuffle(r, start) : status;
 }
 
 static double logit(const twi_run *r, int64_t i)
@@ -493,6 +501,8 @@ const twi_kernel twi_cpu_random_kernels[] = {
     {"StatelessRandomGetAlg", "plain", 0, NULL, run_key},
     {"RandomShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING), prepare_shuffle,
      run_shuffle},
+    {"StatelessShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING), prepare_stateless_shuffle,
+     run_stateless_shuffle},
     {"Multinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16), prepare_multinomial,
      run_multinomial},
     {"StatelessMultinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16),

@@ -1,6 +1,7 @@
-/* random_tried.c - random numbers that are drawn until one fits: gamma's and Poisson's distributions, as TensorFlow
- * draws them, bit for bit but for what logarithms give. Each element has a place of its own in the stream, so any
- * thread may make it. */
+/* random_tried.c - random numbers that are drawn until one fits: gamma's, Poisson's and binomial distributions, as
+ * TensorFlow draws them, bit for bit but for what logarithms give. Each element has a place of its own in the stream,
+ * so any thread may make it. */
+#include "device/cpu/plain/broadcast.h"
 #include "device/cpu/plain/random_double.h"
 #include "device/state/random.h"
 #include "tensor/tensor.h"
@@ -87,6 +88,76 @@ static double draw_poisson(drawing *d, double rate, double most)
     return rate < 10 ? draw_few(d, rate) : isinf(rate) ? most : draw_many(d, rate, most);
 }
 
+/* How many geometric numbers have a sum of `count` at most. */
+static double draw_few_of(drawing *d, double count, double probability)
+{
+    double sum = 0, drawn = 0;
+    while ((sum += ceil(log(next_uniform(d)) / log1p(-probability))) <= count)
+        drawn++;
+    return drawn;
+}
+
+/* What Stirling's approximation of log(k!) lacks. */
+static double stirling_tail(double k)
+{
+    static const double tails[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983,  0.02079067210376509,
+                                   0.0166446911898211, 0.0138761288230707, 0.0118967099458917,  0.0104112652619720,
+                                   0.00925546218271273, 0.00833056343336287};
+    double square = (k + 1) * (k + 1);
+    return k <= 9 ? tails[(int)k] : (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+/* Hoermann's BTRS: https://doi.org/10.1080/00949659308811496. */
+static double draw_many_of(drawing *d, double count, double probability)
+{
+    double deviation = sqrt(count * probability * (1 - probability)), b = 1.15 + 2.53 * deviation;
+    double a = -0.0873 + 0.0248 * b + 0.01 * probability, c = count * probability + 0.5;
+    double odds = probability / (1 - probability), alpha = (2.83 + 5.1 / b) * deviation;
+    double m = floor((count + 1) * probability);
+    for (;;) {
+        double u = next_uniform(d), v = next_uniform(d);
+        u -= 0.5;
+        double shifted = 0.5 - fabs(u), k = floor((2 * a / shifted + b) * u + c);
+        if (shifted >= 0.07 && v <= 0.92 - 4.2 / b)
+            return k;
+        if (k < 0 || k > count)
+            continue;
+        double most = (m + 0.5) * log((m + 1) / (odds * (count - m + 1))) +
+                      (count + 1) * log((count - m + 1) / (count - k + 1)) +
+                      (k + 0.5) * log(odds * (count - k + 1) / (k + 1)) + stirling_tail(m) + stirling_tail(count - m) -
+                      stirling_tail(k) - stirling_tail(count - k);
+        if (log(v * alpha / (a / (shifted * shifted) + b)) <= most)
+            return k;
+    }
+}
+
+/* A number as a type holds it. */
+static double rounded(tw_dtype dtype, double x)
+{
+    return dtype == TW_FLOAT16 ? tw_half_to_float(tw_float_to_half((float)x)) : dtype == TW_FLOAT32 ? (float)x : x;
+}
+
+/* The generator stands at element i's place; few numbers have places that are nearer. `dtype`: that of the parameters,
+ * in which TensorFlow chooses. */
+static double draw_binomial(const twi_philox *start, int64_t i, tw_dtype dtype, double count, double probability)
+{
+    enum { BLOCKS_OF_FEW = 42 };
+    twi_philox own = *start;
+    drawing d = {.philox = &own};
+    bool turned = probability > 0.5;
+    double rare = turned ? rounded(dtype, 1 - probability) : probability;
+    if (count <= 0 || probability <= 0)
+        return 0;
+    if (probability >= 1)
+        return count;
+    if (!isfinite(count) || isnan(probability))
+        return NAN;
+    bool few = !(rounded(dtype, count * rare) >= 10);
+    twi_philox_skip(&own, (uint64_t)i * (few ? BLOCKS_OF_FEW : TWI_RANDOM_BLOCKS));
+    double drawn = few ? draw_few_of(&d, count, rare) : draw_many_of(&d, count, rare);
+    return turned ? count - drawn : drawn;
+}
+
 /* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
 /* The largest number of a type; beyond, infinity. */
@@ -118,18 +189,18 @@ static void put(tw_dtype dtype, void *to, int64_t i, double value)
     }
 }
 
-/* Input 1 are parameters; for each, samples. */
-static tw_status draw(const twi_run *r, bool gamma)
+/* An input has parameters; for each, samples. `given` NULL: from the node's stream. */
+static tw_status draw(const twi_run *r, bool gamma, int input, const twi_philox *given)
 {
-    const twi_operand *each = &r->input_operands[1], *out = &r->output_operands[0];
-    tw_tensor parameters = {.dtype = each->dtype, .data = (void *)r->inputs[1]};
+    const twi_operand *each = &r->input_operands[input], *out = &r->output_operands[0];
+    tw_tensor parameters = {.dtype = each->dtype, .data = (void *)r->inputs[input]};
     int64_t count = each->elements, samples = count ? out->elements / count : 0;
     double most = most_of(out->dtype);
     for (int64_t i = 0; i < count; i++)
         if (!(tw_tensor_value(&parameters, i) >= 0))
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %s[%lld] is %g, expected 0 or more", r->node,
                             gamma ? "alpha" : "rate", (long long)i, tw_tensor_value(&parameters, i));
-    twi_philox start = twi_random_take(r->state, (uint64_t)out->elements * TWI_RANDOM_BLOCKS);
+    twi_philox start = given ? *given : twi_random_take(r->state, (uint64_t)out->elements * TWI_RANDOM_BLOCKS);
 #pragma omp parallel for num_threads(out->elements > 64 ? r->threads : 1)
     for (int64_t i = 0; i < out->elements; i++) {
         twi_philox own = start;
@@ -144,16 +215,72 @@ static tw_status draw(const twi_run *r, bool gamma)
 
 static tw_status run_gamma(const twi_run *r)
 {
-    return draw(r, true);
+    return draw(r, true, 1, NULL);
 }
 
 static tw_status run_poisson(const twi_run *r)
 {
-    return draw(r, false);
+    return draw(r, false, 1, NULL);
+}
+
+/* shape, seed, alpha */
+static tw_status run_stateless_gamma(const twi_run *r)
+{
+    twi_philox start = twi_random_seeded(r, 1);
+    return draw(r, true, 2, &start);
+}
+
+/* shape, key, counter, algorithm, alpha */
+static tw_status run_keyed_gamma(const twi_run *r)
+{
+    twi_philox start;
+    tw_status status = twi_random_keyed(r, &start);
+    return status == TW_OK ? draw(r, true, 4, &start) : status;
+}
+
+/* shape, seed, rate */
+static tw_status run_stateless_poisson(const twi_run *r)
+{
+    twi_philox start = twi_random_seeded(r, 1);
+    return draw(r, false, 2, &start);
+}
+
+/* shape, seed, counts, probabilities, which broadcast to the last axes */
+static tw_status run_stateless_binomial(const twi_run *r)
+{
+    const twi_operand *counts = &r->input_operands[2], *probabilities = &r->input_operands[3];
+    const twi_operand *out = &r->output_operands[0];
+    tw_tensor n = {.dtype = counts->dtype, .data = (void *)r->inputs[2]};
+    tw_tensor p = {.dtype = probabilities->dtype, .data = (void *)r->inputs[3]};
+    twi_philox start = twi_random_seeded(r, 1);
+    tw_shape batch = {counts->shape.rank > probabilities->shape.rank ? counts->shape.rank : probabilities->shape.rank};
+    twi_broadcast walk;
+    if (out->elements == 0)
+        return TW_OK;
+    for (int i = 0; i < batch.rank; i++)
+        batch.dims[i] = out->shape.dims[out->shape.rank - batch.rank + i];
+    twi_broadcast_init(&walk, counts->shape, probabilities->shape, batch);
+    int64_t batches = tw_shape_elements(batch), samples = out->elements / batches;
+    double most = most_of(out->dtype);
+#pragma omp parallel for num_threads(out->elements > 64 ? r->threads : 1)
+    for (int64_t i = 0; i < out->elements; i++) {
+        int64_t of_counts, of_probabilities, along = i / samples % walk.run;
+        twi_broadcast_start(&walk, i / samples / walk.run, &of_counts, &of_probabilities);
+        double drawn = draw_binomial(&start, i, counts->dtype, tw_tensor_value(&n, of_counts + walk.x_moves * along),
+                                     tw_tensor_value(&p, of_probabilities + walk.y_moves * along));
+        bool is_whole = out->dtype == TW_INT32 || out->dtype == TW_INT64;
+        put(out->dtype, r->outputs[0], i % samples * batches + i / samples,
+            is_whole && isnan(drawn) ? -most : drawn > most ? most : drawn);
+    }
+    return TW_OK;
 }
 
 const twi_kernel twi_cpu_random_tried_kernels[] = {
     {"RandomGamma", "plain", 0, twi_random_prepare, run_gamma},
     {"RandomPoissonV2", "plain", 0, twi_random_prepare, run_poisson},
+    {"StatelessRandomGammaV2", "plain", 0, NULL, run_stateless_gamma},
+    {"StatelessRandomGammaV3", "plain", 0, NULL, run_keyed_gamma},
+    {"StatelessRandomPoisson", "plain", 0, NULL, run_stateless_poisson},
+    {"StatelessRandomBinomial", "plain", 0, NULL, run_stateless_binomial},
     {0},
 };
