@@ -95,8 +95,8 @@ static void values_come_as_they_went(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(came[i].size, words[i].size);
         assert_memory_equal(came[i].data, words[i].data, words[i].size);
-        twi_string_set(&came[i], NULL, 0);
     }
+    twi_free_owned(TW_STRING, came, 3);
     twi_text_free(&packed);
     packed = (twi_text){0};
     assert_true(twi_pack_values(TW_VARIANT, lists, 3, &packed));
