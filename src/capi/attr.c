@@ -10,38 +10,37 @@
 
 int TF_OperationGetNumAttrs(TF_Operation *oper)
 {
-    return tw_node_num_attrs(oper->node);
+    return num_attrs(oper);
 }
 
 int TF_OperationGetAttrNameLength(TF_Operation *oper, int i)
 {
-    const tw_attr *attr = tw_node_attr_at(oper->node, i);
+    const tw_attr *attr = attr_at(oper, i);
     return attr ? (int)strlen(attr->name) : -1;
 }
 
 void TF_OperationGetAttrName(TF_Operation *oper, int i, char *output, TF_Status *status)
 {
-    const tw_attr *attr = tw_node_attr_at(oper->node, i);
+    const tw_attr *attr = attr_at(oper, i);
     TF_SetStatus(status, TF_OK, "");
     if (attr)
-        strcpy(output, attr->name);
+        memcpy(output, attr->name, strlen(attr->name)); /* without an end, for which there may be no room */
     else
-        set_status(status, TF_OUT_OF_RANGE, "Operation only has %d attributes, can't get the %dth",
-                   tw_node_num_attrs(oper->node), i);
+        set_status(status, TF_OUT_OF_RANGE, "Operation only has %d attributes, can't get the %dth", num_attrs(oper), i);
 }
 
 /* ---- what they are ---------------------------------------------------------------------------------------------- */
 
 static const tw_attr *find_attr(TF_Operation *oper, const char *name, TF_Status *status)
 {
-    const tw_attr *attr = tw_node_attr(oper->node, name);
+    const tw_attr *attr = attr_of(oper, name);
     TF_SetStatus(status, TF_OK, "");
     if (!attr)
         set_status(status, TF_INVALID_ARGUMENT, "Operation '%s' has no attr named '%s'.", TF_OperationName(oper), name);
     return attr;
 }
 
-static TF_AttrType kind_of(tw_attr_kind kind)
+static TF_AttrType type_of(tw_attr_kind kind)
 {
     switch (kind) {
     case TW_ATTR_STRING:
@@ -68,7 +67,7 @@ static TF_AttrType kind_of(tw_attr_kind kind)
 
 static bool is_list(const tw_attr *attr)
 {
-    return attr->kind >= TW_ATTR_INTS;
+    return attr->kind ? attr->kind >= TW_ATTR_INTS : attr->count >= 0;
 }
 
 static int64_t total_size(const tw_attr *attr)
@@ -102,7 +101,7 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation *oper, const char *attr
         return metadata;
     metadata.is_list = is_list(attr);
     metadata.list_size = is_list(attr) ? attr->count : -1;
-    metadata.type = kind_of(attr->kind);
+    metadata.type = attr->kind ? type_of(attr->kind) : (TF_AttrType)attr->i;
     metadata.total_size = total_size(attr);
     return metadata;
 }
@@ -122,7 +121,7 @@ static const tw_attr *find_kind(TF_Operation *oper, const char *name, tw_attr_ki
         set_status(status, TF_INVALID_ARGUMENT, "Value for '%s' is not a list.", name);
     else
         set_status(status, TF_INVALID_ARGUMENT, "Attribute '%s' is not a %s%s", name, list ? "list of " : "",
-                   words[kind_of(kind)]);
+                   words[type_of(kind)]);
     return NULL;
 }
 
@@ -138,7 +137,7 @@ static const tw_attr *get_kind(TF_Operation *oper, const char *name, tw_attr_kin
         [TW_ATTR_FLOATS] = "list(float)", [TW_ATTR_TYPES] = "list(type)", [TW_ATTR_STRINGS] = "list(string)",
         [TW_ATTR_SHAPES] = "list(shape)",
     };
-    const tw_attr *attr = tw_node_attr(oper->node, name);
+    const tw_attr *attr = attr_of(oper, name);
     TF_SetStatus(status, TF_OK, "");
     if (!attr)
         set_status(status, TF_NOT_FOUND, "No attr named '%s' in NodeDef:\n\t [[{{node %s}}]]", name,
@@ -209,13 +208,15 @@ LIST_GETTER(IntList, int64_t, TW_ATTR_INTS, ints)
 LIST_GETTER(FloatList, float, TW_ATTR_FLOATS, floats)
 LIST_GETTER(TypeList, TF_DataType, TW_ATTR_TYPES, types)
 
-/* No op that there is has such a list. */
+/* Ops have none, but operations may have one that is kept. */
 void TF_OperationGetAttrBoolList(TF_Operation *oper, const char *attr_name, unsigned char *values, int max_values,
                                  TF_Status *status)
 {
-    (void)values;
-    (void)max_values;
-    if (find_attr(oper, attr_name, status))
+    const tw_attr *attr = find_attr(oper, attr_name, status);
+    bool fits = attr && !attr->kind && attr->count >= 0 && attr->i == TF_ATTR_BOOL;
+    for (int i = 0; fits && i < least(max_values, attr->count); i++)
+        values[i] = bools_of(attr)[i];
+    if (attr && !fits)
         set_status(status, TF_INVALID_ARGUMENT, "Attribute '%s' is not a list of bool", attr_name);
 }
 
@@ -260,13 +261,15 @@ void TF_OperationGetAttrTensor(TF_Operation *oper, const char *attr_name, TF_Ten
         set_no_memory(status);
 }
 
-/* No op that there is has such a list. */
+/* No op that there is has such a list, and one that is kept is read as a message. */
 void TF_OperationGetAttrTensorList(TF_Operation *oper, const char *attr_name, TF_Tensor **values, int max_values,
                                    TF_Status *status)
 {
     for (int i = 0; i < max_values; i++)
         values[i] = NULL;
-    get_kind(oper, attr_name, (tw_attr_kind)NO_KIND, status);
+    if (get_kind(oper, attr_name, (tw_attr_kind)NO_KIND, status))
+        set_status(status, TF_UNIMPLEMENTED, "Attribute '%s' is not a list of tensors, or has to be read as a message",
+                   attr_name);
 }
 
 /* ---- as messages ------------------------------------------------------------------------------------------------ */
@@ -277,17 +280,16 @@ enum { LIST = 1, SHAPE = 7 }; /* of an AttrValue, and of its list */
 static void find_value(TF_Operation *oper, const char *name, wire *value, TF_Status *status)
 {
     enum { ATTR = 5, KEY = 1, VALUE = 2 };
-    void *bytes;
-    size_t size;
+    wire def = {0};
     tw_error error = TW_NO_ERROR;
     wire_field field, part, found;
     if (!find_attr(oper, name, status))
         return;
-    if (tw_node_export(oper->node, &bytes, &size, &error) != TW_OK) {
+    if (write_node_def(&def, oper, &error) != TW_OK)
         set_error(status, &error);
-        return;
-    }
-    wire_reader r = wire_read(bytes, size);
+    else if (def.failed)
+        set_no_memory(status);
+    wire_reader r = wire_read(def.data, def.size);
     while (wire_next(&r, &field)) {
         bool is_it = false;
         wire_reader entry =
@@ -301,7 +303,7 @@ static void find_value(TF_Operation *oper, const char *name, wire *value, TF_Sta
         if (is_it)
             wire_append(value, found.data, found.size);
     }
-    tw_free(bytes);
+    wire_free(&def);
 }
 
 void TF_OperationGetAttrValueProto(TF_Operation *oper, const char *attr_name, TF_Buffer *output_attr_value,

@@ -597,12 +597,23 @@ static bool check(const TF_OperationDescription *d, TF_Status *status)
     return is_ok(status);
 }
 
+static bool keep_attrs(const TF_OperationDescription *d, TF_Operation *oper)
+{
+    bool kept = true;
+    for (int i = 0; i < d->num_attrs && kept; i++)
+        if (is_kept(d->attrs[i].name, strlen(d->attrs[i].name)))
+            kept = keep_attr(oper, d->attrs[i].name, strlen(d->attrs[i].name), d->attrs[i].value.data,
+                             d->attrs[i].value.size);
+    return kept;
+}
+
 static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
 {
     wire def = {0};
     tw_error error = TW_NO_ERROR;
     tw_node *node = NULL;
     const char *name = d->name;
+    int before = d->graph->num_operations;
     size_t most_inputs = 2 * (size_t)d->num_inputs + (size_t)d->num_controls + (size_t)d->num_beside + 1;
     tw_import_input *inputs = check(d, status) ? calloc(most_inputs, sizeof *inputs) : NULL;
     if (!is_ok(status))
@@ -631,6 +642,10 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
     wire_free(&def);
     if (is_ok(status) && !sync_graph(d->graph))
         set_no_memory(status);
+    if (is_ok(status) && !keep_attrs(d, operation_of(d->graph, node))) {
+        take_back(d->graph, before);
+        set_no_memory(status);
+    }
     return is_ok(status) ? operation_of(d->graph, node) : NULL;
 }
 

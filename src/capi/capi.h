@@ -37,6 +37,8 @@ struct TF_Tensor {
     tensor_memory *memory;
 };
 
+typedef struct kept_attr kept_attr;
+
 struct TF_Operation {
     TF_Graph *graph;
     tw_node *node;
@@ -45,6 +47,8 @@ struct TF_Operation {
     TF_Input *consumers;  /* of all outputs */
     TF_Operation **controlled;
     int num_consumers, num_controlled;
+    kept_attr *kept; /* [num_kept] attributes that the node has no room for */
+    int num_kept;
 };
 
 struct TF_Graph {
@@ -77,6 +81,7 @@ TF_Tensor *make_tensor(TF_DataType type, const int64_t *dims, int num_dims,
                        tensor_memory *memory);                  /* which it retains */
 TF_Tensor *tensor_from_tower(tw_tensor *tensor);                /* takes over the reference; NULL: memory ran out */
 tw_tensor *tensor_to_tower(TF_Tensor *tensor, tw_error *error); /* yours; NULL: the error says why */
+tw_tensor *tensor_of_message(const TF_Buffer *from, tw_error *error); /* a TensorProto; the result is as that above */
 bool write_tensor(wire *w, const TF_Tensor *tensor); /* as a TensorProto. False: it has what no message can have */
 
 /* -- graph.c -- */
@@ -116,6 +121,19 @@ void write_attrs(const TF_OperationDescription *d, wire *w, int field); /* a map
 bool may_call(const TF_OperationDescription *d); /* whether something of it may be a function of the graph */
 /* The same with another name and without inputs. NULL: memory ran out. */
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name);
+
+/* -- kept_attr.c -- */
+bool is_kept(const char *name, size_t size); /* whether such attributes are kept beside operations */
+/* Keeps an AttrValue; false: memory ran out. */
+bool keep_attr(TF_Operation *oper, const char *name, size_t name_size, const void *value, size_t size);
+void free_kept_attrs(TF_Operation *oper);
+/* What an operation has, its node's attributes and those beside it. */
+int num_attrs(const TF_Operation *oper);
+const tw_attr *attr_at(const TF_Operation *oper, int i); /* NULL: there are not so many */
+/* Of a kept one that is nothing that Tower knows, `kind` is 0, `i` a TF_AttrType and `count` -1 or that of a list. */
+const tw_attr *attr_of(const TF_Operation *oper, const char *name);
+const unsigned char *bools_of(const tw_attr *attr); /* of such a list */
+tw_status write_node_def(wire *def, const TF_Operation *oper, tw_error *error);
 
 /* -- import.c -- */
 /* The prefix, or PREFIX_1 and so on: one that no node has, of a graph whose lock is held. To be freed; NULL: memory ran

@@ -30,6 +30,7 @@ static void free_operation(TF_Operation *operation)
     free(operation->device);
     free(operation->consumers);
     free(operation->controlled);
+    free_kept_attrs(operation);
     free(operation);
 }
 
@@ -246,17 +247,14 @@ void TF_GraphVersions(TF_Graph *graph, TF_Buffer *output_version_def, TF_Status 
     fill_buffer(output_version_def, &versions, status);
 }
 
-static tw_status write_node(wire *w, const tw_node *node, tw_error *error)
+static tw_status write_node(wire *w, const TF_Operation *oper, tw_error *error)
 {
     enum { NODE = 1 };
-    void *bytes;
-    size_t size;
-    tw_status status = tw_node_export(node, &bytes, &size, error);
-    if (status != TW_OK)
-        return status;
-    wire_bytes(w, NODE, bytes, size);
-    tw_free(bytes);
-    return TW_OK;
+    wire def = {0};
+    tw_status status = write_node_def(&def, oper, error);
+    if (status == TW_OK)
+        wire_message(w, NODE, &def);
+    return status;
 }
 
 void TF_GraphToGraphDef(TF_Graph *graph, TF_Buffer *output_graph_def, TF_Status *status)
@@ -266,7 +264,7 @@ void TF_GraphToGraphDef(TF_Graph *graph, TF_Buffer *output_graph_def, TF_Status 
     tw_error error = TW_NO_ERROR;
     pthread_rwlock_rdlock(&graph->lock);
     for (int i = 0; i < graph->num_operations && error.status == TW_OK; i++)
-        write_node(&def, graph->operations[i]->node, &error);
+        write_node(&def, graph->operations[i], &error);
     write_library(&def, graph);
     pthread_rwlock_unlock(&graph->lock);
     write_versions(&versions);
@@ -342,7 +340,7 @@ static tw_graph *make_changed(const TF_Graph *graph, TF_Output from, TF_Input to
         if (graph->operations[i] == to.oper)
             write_changed(&def, from, to, error);
         else
-            write_node(&def, graph->operations[i]->node, error);
+            write_node(&def, graph->operations[i], error);
     if (error->status == TW_OK && (def.failed || !changed))
         *error = (tw_error){TW_RESOURCE_EXHAUSTED, "out of memory"};
     if (error->status == TW_OK)

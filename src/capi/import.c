@@ -185,17 +185,79 @@ static void keep_functions(TF_Graph *graph, const TF_Buffer *graph_def)
     free(status.message);
 }
 
+/* A node of the GraphDef that has attributes to be kept beside its operation. */
+typedef struct marked {
+    char *name;
+    wire_field def;
+} marked;
+
 typedef struct importing {
     TF_Graph *graph;
     const TF_ImportGraphDefOptions *options;
     TF_ImportGraphDefResults *results;
     tw_import_input *inputs;
-    const char **names; /* of what is returned: outputs, then operations, then the mappings' */
+    const char **names; /* of what is returned: outputs, then operations, then the mappings', then those marked */
     tw_node **nodes;
     tw_node **after;
-    int num_names;
+    marked *marked;
+    int num_names, num_marked;
     TF_Status *status;
 } importing;
+
+/* The next attribute of a NodeDef that is to be kept. Shapes are inferred anew. */
+static bool next_kept(wire_reader *node, wire_field *key, wire_field *value)
+{
+    enum { ATTR = 5, KEY = 1, VALUE = 2 };
+    wire_field field, part;
+    while (wire_next(node, &field)) {
+        *key = *value = (wire_field){0};
+        wire_reader entry =
+            field.number == ATTR && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
+        while (wire_next(&entry, &part))
+            *(part.number == KEY ? key : value) = part;
+        if (is_kept((const char *)key->data, key->size) && !wire_is_text(key, "_output_shapes"))
+            return true;
+    }
+    return false;
+}
+
+/* False: memory ran out. */
+static bool find_marked(importing *m, const TF_Buffer *graph_def)
+{
+    enum { NODE = 1, NAME = 1 };
+    wire_field field, part, name, value;
+    wire_reader r = wire_read(graph_def->data, graph_def->length);
+    while (wire_next(&r, &field)) {
+        bool is_node = field.number == NODE && field.type == 2;
+        wire_reader attrs = is_node ? wire_read(field.data, field.size) : (wire_reader){0}, parts = attrs;
+        if (!next_kept(&attrs, &name, &value))
+            continue;
+        for (name = (wire_field){0}; wire_next(&parts, &part);)
+            if (part.number == NAME)
+                name = part;
+        marked *added = ADD_ITEM(m->marked, m->num_marked);
+        if (!added)
+            return false;
+        *added = (marked){strndup(name.data ? (const char *)name.data : "", name.size), field};
+        if (!added->name)
+            return false;
+    }
+    return true;
+}
+
+/* Beside the operations that the marked nodes have become. */
+static bool keep_marked(const importing *m)
+{
+    wire_field key, value;
+    bool kept = true;
+    for (int i = 0; i < m->num_marked; i++) {
+        TF_Operation *oper = operation_of(m->graph, m->nodes[m->num_names - m->num_marked + i]);
+        wire_reader r = wire_read(m->marked[i].def.data, m->marked[i].def.size);
+        while (oper && kept && next_kept(&r, &key, &value))
+            kept = keep_attr(oper, (const char *)key.data, key.size, value.data, value.size);
+    }
+    return kept;
+}
 
 /* A return output that is mapped is what it is mapped to. */
 static bool find_mapped(const TF_ImportGraphDefOptions *o, const tw_import_input *wanted, TF_Output *output)
@@ -249,7 +311,7 @@ static bool allocate(importing *m)
 {
     const TF_ImportGraphDefOptions *o = m->options;
     TF_ImportGraphDefResults *r = m->results;
-    m->num_names = o->num_outputs + o->num_operations + o->num_inputs;
+    m->num_names = o->num_outputs + o->num_operations + o->num_inputs + m->num_marked;
     size_t names = (size_t)m->num_names + 1;
     m->names = calloc(names, sizeof *m->names);
     m->nodes = calloc(names, sizeof *m->nodes);
@@ -287,6 +349,8 @@ static bool translate(importing *m)
         m->inputs[i] = o->inputs[i];
         m->inputs[i].output = (tw_output){to.oper->node, to.index};
     }
+    for (int i = 0; i < m->num_marked; i++)
+        m->names[count++] = m->marked[i].name;
     for (int i = 0; i < o->num_after; i++)
         m->after[i] = o->after[i] && o->after[i]->graph == m->graph ? o->after[i]->node : NULL;
     return true;
@@ -333,7 +397,10 @@ static void import(importing *m, const TF_Buffer *graph_def)
         set_no_memory(m->status);
     else if (!fill_results(m))
         take_back(m->graph, before);
-    else
+    else if (!keep_marked(m)) {
+        take_back(m->graph, before);
+        set_no_memory(m->status);
+    } else
         keep_functions(m->graph, graph_def);
 }
 
@@ -344,10 +411,13 @@ TF_ImportGraphDefResults *import_graph(TF_Graph *graph, const TF_Buffer *graph_d
     TF_SetStatus(status, TF_OK, "");
     if (!wire_is_message(graph_def->data, graph_def->length))
         set_status(status, TF_INVALID_ARGUMENT, "Invalid GraphDef");
-    else if (!allocate(&m))
+    else if (!find_marked(&m, graph_def) || !allocate(&m))
         set_no_memory(status);
     else if (translate(&m))
         import(&m, graph_def);
+    for (int i = 0; i < m.num_marked; i++)
+        free(m.marked[i].name);
+    free(m.marked);
     free(m.names);
     free(m.nodes);
     free(m.after);

@@ -156,15 +156,10 @@ int TF_OperationNumControlOutputs(TF_Operation *oper)
 
 void TF_OperationToNodeDef(TF_Operation *oper, TF_Buffer *output_node_def, TF_Status *status)
 {
-    void *bytes;
-    size_t size;
     wire def = {0};
     tw_error error = TW_NO_ERROR;
-    if (tw_node_export(oper->node, &bytes, &size, &error) != TW_OK) {
+    if (write_node_def(&def, oper, &error) == TW_OK)
+        fill_buffer(output_node_def, &def, status);
+    else
         set_error(status, &error);
-        return;
-    }
-    wire_append(&def, bytes, size);
-    tw_free(bytes);
-    fill_buffer(output_node_def, &def, status);
 }

@@ -336,7 +336,7 @@ bool write_tensor(wire *w, const TF_Tensor *tensor)
 }
 
 /* The value of a constant node that has it: graphs are what Tower reads tensors' messages in. */
-static tw_tensor *read_proto(const TF_Buffer *from, tw_error *error)
+tw_tensor *tensor_of_message(const TF_Buffer *from, tw_error *error)
 {
     enum { NODE = 1, NAME = 1, OP = 2, ATTR = 5, KEY = 1, VALUE = 2, TENSOR = 8, TYPE = 6, DTYPE = 1 };
     wire def = {0}, node = {0}, entry = {0}, value = {0};
@@ -375,7 +375,7 @@ void TF_TensorFromProto(const TF_Buffer *from, TF_Tensor *to, TF_Status *status)
         set_status(status, TF_INVALID_ARGUMENT, "Unparseable TensorProto");
         return;
     }
-    tw_tensor *tensor = read_proto(from, &error);
+    tw_tensor *tensor = tensor_of_message(from, &error);
     if (!tensor) {
         set_status(status, error.status == TW_RESOURCE_EXHAUSTED ? TF_RESOURCE_EXHAUSTED : TF_INVALID_ARGUMENT,
                    "Unparseable tensor proto: %s", error.message);

@@ -195,7 +195,7 @@ static void attributes_are_read_as_they_were_set(void **state)
     assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
     char names[200] = "";
     for (int i = 0; i < TF_OperationGetNumAttrs(pool); i++) {
-        char name[40];
+        char name[40] = "";
         assert_true(TF_OperationGetAttrNameLength(pool, i) < 40);
         TF_OperationGetAttrName(pool, i, name, s);
         strcat(names, name);
@@ -257,6 +257,103 @@ static void attributes_are_read_as_they_were_set(void **state)
     unsigned char flag = 0;
     TF_OperationGetAttrBool(finish(d), "transpose_a", &flag, s);
     assert_int_equal(flag, 1);
+}
+
+static TF_Operation *marked(const char *name)
+{
+    static const int64_t dims[] = {2, 3};
+    TF_OperationDescription *d = TF_NewOperation(graph, "Placeholder", name);
+    TF_Tensor *seven = int_tensor(7);
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrString(d, "_string", "of mine", 7);
+    TF_SetAttrInt(d, "_int", -3);
+    TF_SetAttrFloat(d, "_float", 0.5f);
+    TF_SetAttrBool(d, "_bool", 1);
+    TF_SetAttrType(d, "_type", TF_INT64);
+    TF_SetAttrShape(d, "_shape", dims, 2);
+    TF_SetAttrTensor(d, "_tensor", seven, s);
+    TF_SetAttrStringList(d, "_strings", (const void *[]){"a", "bc"}, (size_t[]){1, 2}, 2);
+    TF_SetAttrIntList(d, "_ints", (int64_t[]){1, -2, 300}, 3);
+    TF_SetAttrFloatList(d, "_floats", (float[]){1, 2}, 2);
+    TF_SetAttrBoolList(d, "_bools", (unsigned char[]){0, 1}, 2);
+    TF_SetAttrTypeList(d, "_types", (TF_DataType[]){TF_FLOAT, TF_STRING}, 2);
+    TF_SetAttrShapeList(d, "_shapes", (const int64_t *[]){dims, NULL}, (int[]){2, -1}, 2);
+    TF_SetAttrFuncName(d, "_function", "f", 1);
+    TF_SetAttrPlaceholder(d, "_placeholder", "T");
+    TF_DeleteTensor(seven);
+    return finish(d);
+}
+
+static void assert_marked(TF_Operation *oper)
+{
+    char text[8] = "";
+    int64_t ints[8], *shapes[2];
+    float floats[2];
+    unsigned char bools[2];
+    TF_DataType types[2];
+    int ranks[2];
+    TF_Tensor *tensor;
+    assert_metadata(oper, "_string", 0, -1, TF_ATTR_STRING, 7);
+    assert_metadata(oper, "_bools", 1, 2, TF_ATTR_BOOL, -1);
+    assert_metadata(oper, "_shapes", 1, 2, TF_ATTR_SHAPE, 2);
+    assert_metadata(oper, "_function", 0, -1, TF_ATTR_FUNC, -1);
+    assert_metadata(oper, "_placeholder", 0, -1, TF_ATTR_PLACEHOLDER, -1);
+    TF_OperationGetAttrString(oper, "_string", text, 7, s);
+    assert_fine(s);
+    assert_string_equal(text, "of mine");
+    TF_OperationGetAttrInt(oper, "_int", ints, s);
+    assert_int_equal(ints[0], -3);
+    TF_OperationGetAttrInt(oper, "_string", ints, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    TF_OperationGetAttrFloat(oper, "_float", floats, s);
+    assert_float_equal(floats[0], 0.5, 0);
+    TF_OperationGetAttrBool(oper, "_bool", bools, s);
+    assert_int_equal(bools[0], 1);
+    TF_OperationGetAttrType(oper, "_type", types, s);
+    assert_int_equal(types[0], TF_INT64);
+    TF_OperationGetAttrShape(oper, "_shape", ints, 2, s);
+    assert_int_equal(ints[1], 3);
+    TF_SetStatus(s, TF_OK, "");
+    TF_OperationGetAttrTensor(oper, "_tensor", &tensor, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(tensor), 7);
+    TF_DeleteTensor(tensor);
+    TF_OperationGetAttrIntList(oper, "_ints", ints, 8, s);
+    assert_true(ints[0] == 1 && ints[1] == -2 && ints[2] == 300);
+    TF_OperationGetAttrFloatList(oper, "_floats", floats, 2, s);
+    assert_float_equal(floats[1], 2, 0);
+    TF_OperationGetAttrBoolList(oper, "_bools", bools, 2, s);
+    assert_true(!bools[0] && bools[1]);
+    TF_OperationGetAttrTypeList(oper, "_types", types, 2, s);
+    assert_int_equal(types[1], TF_STRING);
+    TF_OperationGetAttrShapeList(oper, "_shapes", shapes, ranks, 2, ints, 8, s);
+    assert_true(ranks[0] == 2 && ranks[1] == -1 && shapes[0][1] == 3);
+    TF_Buffer *value = TF_NewBuffer();
+    TF_OperationGetAttrValueProto(oper, "_int", value, s);
+    assert_fine(s);
+    assert_int_equal(value->length, 11); /* of a number below 0 */
+    TF_DeleteBuffer(value);
+}
+
+/* The caller's own, which begin with an underscore, go into messages and come from them. */
+static void attributes_of_ones_own_are_kept(void **state)
+{
+    (void)state;
+    assert_marked(marked("mine"));
+    TF_Buffer *def = TF_NewBuffer();
+    TF_GraphToGraphDef(graph, def, s);
+    assert_fine(s);
+    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
+    TF_ImportGraphDefOptionsSetUniquifyNames(options, 1);
+    TF_GraphImportGraphDef(graph, def, options, s);
+    assert_fine(s);
+    TF_ImportGraphDefOptionsSetPrefix(options, "in");
+    TF_GraphImportGraphDef(graph, def, options, s);
+    assert_fine(s);
+    assert_marked(TF_GraphOperationByName(graph, "mine_1"));
+    assert_marked(TF_GraphOperationByName(graph, "in/mine"));
+    TF_DeleteImportGraphDefOptions(options);
+    TF_DeleteBuffer(def);
 }
 
 static void tensors_are_attributes(void **state)
@@ -598,6 +695,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(devices_and_control_inputs_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(shapes_are_refined, begin, end),
         cmocka_unit_test_setup_teardown(attributes_are_read_as_they_were_set, begin, end),
+        cmocka_unit_test_setup_teardown(attributes_of_ones_own_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(tensors_are_attributes, begin, end),
         cmocka_unit_test_setup_teardown(colocation_is_a_sorted_set, begin, end),
         cmocka_unit_test_setup_teardown(references_are_a_type_of_their_own, begin, end),

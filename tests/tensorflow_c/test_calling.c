@@ -447,13 +447,14 @@ static void functions_have_gradients(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Tried to remove non-existent function 'Second'.");
 }
 
-/* What is known of an argument's shape goes with it. */
-static void arguments_have_shapes(void **state)
+/* What is known of an argument's shape goes with it, and what is the caller's own. */
+static void arguments_have_attributes(void **state)
 {
     (void)state;
     TF_OperationDescription *d = TF_NewOperation(graph, "Placeholder", "x");
     TF_SetAttrType(d, "dtype", TF_FLOAT);
     TF_SetAttrShape(d, "shape", (int64_t[]){3}, 1);
+    TF_SetAttrString(d, "_mine", "value", 5);
     TF_Output x = out(TF_FinishOperation(d, s)), y = out(unary(graph, "Neg", "neg", x, s));
     TF_Function *function = TF_GraphToFunction(graph, "F", 0, -1, NULL, 1, &x, 1, &y, NULL, NULL, NULL, s);
     assert_fine(s);
@@ -461,6 +462,7 @@ static void arguments_have_shapes(void **state)
     TF_FunctionToFunctionDef(function, def, s);
     assert_fine(s);
     assert_non_null(memmem(def->data, def->length, "_output_shapes\x12\x08\x0a\6\x3a\4\x12\2\x08\3", 24));
+    assert_non_null(memmem(def->data, def->length, "_mine\x12\7\x12\5value", 14));
     TF_DeleteBuffer(def);
     TF_DeleteFunction(function);
 }
@@ -727,7 +729,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
         cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),
         cmocka_unit_test_setup_teardown(functions_have_gradients, begin, end),
-        cmocka_unit_test_setup_teardown(arguments_have_shapes, begin, end),
+        cmocka_unit_test_setup_teardown(arguments_have_attributes, begin, end),
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(loops_have_names_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),

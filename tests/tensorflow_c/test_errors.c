@@ -195,6 +195,11 @@ static void no_more_is_written_than_there_is_room(void **state)
     TF_OperationGetAttrString(find("pool"), "padding", text, 2, s);
     assert_fine(s);
     assert_string_equal(text, "SA......");
+    memset(text, '.', sizeof text - 1);
+    TF_OperationGetAttrName(find("a"), 0, text, s);
+    assert_fine(s);
+    assert_int_equal(text[TF_OperationGetAttrNameLength(find("a"), 0)], '.');
+    memset(text, '.', sizeof text - 1);
     TF_OperationGetAttrIntList(find("pool"), "ksize", ints, 2, s);
     assert_fine(s);
     assert_true(ints[0] == 1 && ints[1] == 2 && ints[2] == 9);
@@ -203,7 +208,7 @@ static void no_more_is_written_than_there_is_room(void **state)
     assert_float_equal(floats[0], 9, 0);
     TF_OperationGetAttrStringList(find("pool"), "_class", texts, lengths, 2, text, 3, s);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Not enough storage to hold the requested list of strings");
-    assert_string_equal(text + 2, "......");
+    assert_string_equal(text, "........");
     TF_OperationGetAttrShapeList(find("queue"), "shapes", shapes, ranks, 2, ints, 1, s);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Not enough storage to hold the requested list of shapes");
 }
