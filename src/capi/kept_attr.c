@@ -113,14 +113,18 @@ static bool read_item(kept_attr *k, const wire_field *item, uint64_t value)
     }
 }
 
-/* Its numbers may be packed. */
+/* Its numbers may be packed. All are as the first is; what is not is passed over. */
 static bool read_list(kept_attr *k, const wire_field *list)
 {
+    int number = 0;
     uint64_t value;
     wire_field item;
     bool fits = true;
     k->attr.kind = TW_ATTR_INTS; /* of an empty one nobody knows */
     for (wire_reader r = wire_read(list->data, list->size); fits && wire_next(&r, &item);) {
+        number = number ? number : item.number;
+        if (item.number != number)
+            continue;
         bool is_packed = item.type == 2 && item.number >= I && item.number <= TYPE;
         bool is_floats = is_packed && item.number == F;
         wire_reader packed = is_packed && !is_floats ? wire_read(item.data, item.size) : (wire_reader){0};

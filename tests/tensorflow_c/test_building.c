@@ -280,6 +280,8 @@ static TF_Operation *marked(const char *name)
     TF_SetAttrShapeList(d, "_shapes", (const int64_t *[]){dims, NULL}, (int[]){2, -1}, 2);
     TF_SetAttrFuncName(d, "_function", "f", 1);
     TF_SetAttrPlaceholder(d, "_placeholder", "T");
+    TF_SetAttrValueProto(d, "_mixed", "\x0a\x05\x12\1a\x18\5", 7, s); /* a text and a number in one list */
+    assert_fine(s);
     TF_DeleteTensor(seven);
     return finish(d);
 }
@@ -297,6 +299,7 @@ static void assert_marked(TF_Operation *oper)
     assert_metadata(oper, "_bools", 1, 2, TF_ATTR_BOOL, -1);
     assert_metadata(oper, "_shapes", 1, 2, TF_ATTR_SHAPE, 2);
     assert_metadata(oper, "_function", 0, -1, TF_ATTR_FUNC, -1);
+    assert_metadata(oper, "_mixed", 1, 1, TF_ATTR_STRING, 1);
     assert_metadata(oper, "_placeholder", 0, -1, TF_ATTR_PLACEHOLDER, -1);
     TF_OperationGetAttrString(oper, "_string", text, 7, s);
     assert_fine(s);
