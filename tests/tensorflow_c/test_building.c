@@ -598,7 +598,10 @@ static void descriptions_of_ops_are_written_over(void **state)
         assert_wrong(s, wrong[i].code, wrong[i].message);
     }
     TF_ApiDefMapPut(map, "op { }\0op { }", 13, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+#ifndef ON_TENSORFLOW
     assert_wrong(s, TF_INVALID_ARGUMENT, "line 1: expected the name of a field, found ''");
+#endif
     put(map, "");
     assert_fine(s);
     put(map, written);
