@@ -298,7 +298,7 @@ static bool understand(work *w)
     find_summaries(w);
     w->step_counter = tw_graph_find_variable(w->graph, "global_step");
     if ((w->settings->save || w->settings->restore || w->about->variables) &&
-        !tables_find("run", w->graph, w->settings->save, &w->tables))
+        !tables_find("run", w->graph, &w->tables))
         return false;
     return feeds_parse(&w->names, &w->settings->feed, w->feeds, &w->num_feeds, MOST_NAMES) && feed_assets(w) &&
            find_first(w);

@@ -40,22 +40,16 @@ static int by_saved_name(const void *a, const void *b)
     return order ? order : tw_node_number(left->node) - tw_node_number(right->node);
 }
 
-/* Which of two that are called alike a Saver has is not known. TensorFlow takes a dense table as it lies in memory
- * there, with its free places: Tower has none. */
-static void choose(const char *command, bool save, tables *found)
+/* Which of two that are called alike a Saver has is not known. */
+static void choose(const char *command, tables *found)
 {
     qsort(found->items, (size_t)found->count, sizeof *found->items, by_saved_name);
     for (int i = 0; i < found->count; i++) {
         table *t = &found->items[i];
-        bool is_dense = tw_node_attr(t->node, "initial_num_buckets") != NULL;
-        t->is_restored = (i == 0 || strcmp(t->keys, t[-1].keys) != 0) &&
-                         (i == found->count - 1 || strcmp(t->keys, t[1].keys) != 0);
-        t->is_saved = t->is_restored && !is_dense;
-        if (!t->is_restored)
+        t->is_kept = (i == 0 || strcmp(t->keys, t[-1].keys) != 0) &&
+                     (i == found->count - 1 || strcmp(t->keys, t[1].keys) != 0);
+        if (!t->is_kept)
             complain(command, "what table '%s' holds is neither restored nor saved: another one's name ends alike",
-                     tw_node_name(t->node));
-        else if (save && is_dense)
-            complain(command, "what table '%s' holds is not saved: TensorFlow could not read it",
                      tw_node_name(t->node));
     }
 }
@@ -84,7 +78,7 @@ static bool add_tables(tw_graph *graph, int num_nodes, tables *found)
     return fits;
 }
 
-bool tables_find(const char *command, tw_graph *graph, bool save, tables *found)
+bool tables_find(const char *command, tw_graph *graph, tables *found)
 {
     int num_nodes = tw_graph_num_nodes(graph), most = 0;
     for (int i = 0; i < num_nodes; i++)
@@ -95,7 +89,7 @@ bool tables_find(const char *command, tw_graph *graph, bool save, tables *found)
     found->held = calloc(2 * (size_t)most, sizeof *found->held);
     if (!found->items || !found->held || !add_tables(graph, num_nodes, found))
         return complain(command, "out of memory");
-    choose(command, save, found);
+    choose(command, found);
     return true;
 }
 
@@ -123,7 +117,7 @@ tw_status tables_fetch(tables *tables, tw_session *session, tw_error *error)
     for (int i = 0; i < tables->count && status == TW_OK; i++) {
         const table *t = &tables->items[i];
         tw_tensor *pairs[2] = {0};
-        if (!t->is_saved)
+        if (!t->is_kept)
             continue;
         status = tw_session_run(session, NULL, 0, t->given, 2, pairs, error);
         tables->held[tables->num_held++] = (tw_named_tensor){t->keys, pairs[0], NULL};
@@ -150,7 +144,7 @@ tw_status tables_restore(const tables *tables, tw_session *session, tw_checkpoin
 {
     tw_status status = TW_OK;
     for (int i = 0; i < tables->count && status == TW_OK; i++)
-        if (tables->items[i].is_restored && tw_checkpoint_find(checkpoint, tables->items[i].keys) >= 0)
+        if (tables->items[i].is_kept && tw_checkpoint_find(checkpoint, tables->items[i].keys) >= 0)
             status = restore(&tables->items[i], session, checkpoint, error);
     return status;
 }

@@ -11,19 +11,19 @@ typedef struct table {
     tw_node *node;
     char *keys, *values; /* their names in a checkpoint */
     tw_output given[2], taken[2], import; /* keys and values that are exported; those that are fed to be imported */
-    bool is_restored, is_saved;
+    bool is_kept;
 } table;
 
 typedef struct tables {
     table *items;
     int count;
-    tw_named_tensor *held; /* what they held when it was fetched: two tensors a table that is saved */
+    tw_named_tensor *held; /* what they held when it was fetched: two tensors a table that is kept */
     int num_held;
 } tables;
 
-/* Says which cannot be restored, and which not saved where that is asked for. Complains and returns false if memory has
- * run out. What has been found is yours, also then: tables_free(). */
-bool tables_find(const char *command, tw_graph *graph, bool save, tables *found);
+/* Says which are left out. Complains and returns false if memory has run out. What has been found is yours, also then:
+ * tables_free(). */
+bool tables_find(const char *command, tw_graph *graph, tables *found);
 void tables_free(tables *tables);
 
 /* Fetches what they hold, in place of what was fetched before. */

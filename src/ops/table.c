@@ -19,13 +19,18 @@ static tw_status values_of(twi_inference *c, tw_shape keys, tw_shape value, tw_s
     return TW_OK;
 }
 
-/* What the table's node says of a value; a scalar where it says nothing. */
-static tw_shape value_shape(const twi_inference *c)
+static const twi_attr *table_attr(const twi_inference *c, const char *name)
 {
     tw_output table = c->sources[0];
     while (twi_op_is(table.node->op, TWI_PASSES))
         table = table.node->inputs[table.index];
-    const twi_attr *shape = twi_attr_find(&table.node->attrs, "value_shape");
+    return twi_attr_find(&table.node->attrs, name);
+}
+
+/* What the table's node says of a value; a scalar where it says nothing. */
+static tw_shape value_shape(const twi_inference *c)
+{
+    const twi_attr *shape = table_attr(c, "value_shape");
     return shape && shape->kind == TW_ATTR_SHAPE ? shape->shape : TW_SCALAR;
 }
 
@@ -34,8 +39,15 @@ static tw_status find_shape(twi_inference *c)
     return values_of(c, c->inputs[1], value_shape(c), &c->outputs[0]);
 }
 
+/* A dense table is exported with its free places, in rows of keys and of values. */
 static tw_status export_shape(twi_inference *c)
 {
+    if (table_attr(c, "initial_num_buckets")) {
+        tw_shape value = value_shape(c);
+        c->outputs[0] = TW_SHAPE(-1, 1);
+        c->outputs[1] = TW_SHAPE(-1, value.rank < 0 ? -1 : tw_shape_elements(value));
+        return TW_OK;
+    }
     c->outputs[0] = TW_SHAPE(-1);
     return values_of(c, c->outputs[0], value_shape(c), &c->outputs[1]);
 }

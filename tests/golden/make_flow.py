@@ -1318,6 +1318,17 @@ def texts_in_arrays():
         program.run(fetches, {words: text.split()})
 
 
+@case()
+def places_in_dense_tables():
+    fetches = []
+    for dtype, keys, empty, deleted in ((tf.int64, [5, 13, 21, -4], -1, -2),
+                                        (tf.string, ["a", "bb", "ccc", "dog"], "-", "+")):
+        table = tf.lookup.experimental.DenseHashTable(dtype, tf.int32, -1, empty, deleted, initial_num_buckets=8)
+        with tf.control_dependencies([table.insert(tf.constant(keys, dtype), [1, 2, 3, 4])]):
+            fetches += table.export()
+    Program().run(fetches)
+
+
 # ---- graphs that make no sense: what Tower says is written here, TensorFlow is not asked -----------------------------------
 
 

@@ -1,6 +1,7 @@
 /* table.c - see table.h. Pairs stand in the order in which their keys came; beside them an index by hash. */
 #include "device/state/table.h"
 
+#include "base/fingerprint.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "tensor/tensor.h"
@@ -318,11 +319,60 @@ int64_t twi_table_size(twi_table *t)
     return count;
 }
 
-bool twi_table_list(twi_table *t, int64_t count, void *keys, void *values)
+bool twi_table_is_marked(const twi_table *t)
+{
+    return t->marks;
+}
+
+/* Half of the places are free, so that TensorFlow need not move the pairs before it looks one up. */
+int64_t twi_table_rows(twi_table *t)
+{
+    int64_t count = twi_table_size(t), places = 8;
+    while (places < 2 * count)
+        places *= 2;
+    return t->marks ? places : count;
+}
+
+/* Where TensorFlow looks for the key first. */
+static uint64_t place_of(tw_dtype dtype, const void *key)
+{
+    const tw_string *s = key;
+    return dtype == TW_STRING  ? twi_murmur_hash(s->data, s->size)
+           : dtype == TW_INT64 ? (uint64_t) * (const int64_t *)key
+                               : (uint64_t)(int64_t) * (const int32_t *)key;
+}
+
+static bool empty_place(const twi_table *t, void *key, void *value)
+{
+    bool fits = copy(t->key, key, t->marks);
+    for (int64_t k = 0; k < t->width && fits; k++)
+        fits = t->value != TW_STRING || twi_string_set(element(t->value, value, k), "", 0);
+    if (t->value != TW_STRING)
+        memset(value, 0, tw_dtype_size(t->value) * (size_t)t->width);
+    return fits;
+}
+
+static bool list_places(const twi_table *t, int64_t rows, void *keys, void *values)
 {
     bool fits = true;
+    for (int64_t i = 0; i < rows && fits; i++)
+        fits = empty_place(t, element(t->key, keys, i), value_at(t, values, i));
+    for (int64_t i = 0; i < rows / 2 && i < t->count && fits; i++) {
+        const void *key = element(t->key, t->keys, i);
+        uint64_t at = place_of(t->key, key) & (uint64_t)(rows - 1);
+        for (uint64_t probes = 1; !same(t->key, element(t->key, keys, (int64_t)at), t->marks); probes++)
+            at = (at + probes) & (uint64_t)(rows - 1);
+        fits = copy(t->key, element(t->key, keys, (int64_t)at), key) &&
+               copy_value(t, value_at(t, values, (int64_t)at), value_at(t, t->values, i));
+    }
+    return fits;
+}
+
+bool twi_table_list(twi_table *t, int64_t rows, void *keys, void *values)
+{
     pthread_mutex_lock(&t->lock);
-    for (int64_t i = 0; i < count && i < t->count && fits; i++)
+    bool fits = !t->marks || list_places(t, rows, keys, values);
+    for (int64_t i = 0; i < rows && i < t->count && fits && !t->marks; i++)
         fits = copy(t->key, element(t->key, keys, i), element(t->key, t->keys, i)) &&
                copy_value(t, value_at(t, values, i), value_at(t, t->values, i));
     pthread_mutex_unlock(&t->lock);

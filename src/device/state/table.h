@@ -29,8 +29,11 @@ void twi_table_remove(twi_table *table, const void *keys, int64_t count);
 bool twi_table_mark(twi_table *table, const void *empty, const void *deleted);
 void twi_table_remove_marks(twi_table *table);
 void twi_table_clear(twi_table *table);
+bool twi_table_is_marked(const twi_table *table);
 int64_t twi_table_size(twi_table *table);
-/* The first `count` pairs, in the order in which keys came. False: memory has run out. */
-bool twi_table_list(twi_table *table, int64_t count, void *keys, void *values);
+/* How many rows it is listed in: its pairs, or, of one with marks, the places that TensorFlow would have them in. */
+int64_t twi_table_rows(twi_table *table);
+/* The first pairs in so many rows: in the order in which keys came, or in their places. False: memory has run out. */
+bool twi_table_list(twi_table *table, int64_t rows, void *keys, void *values);
 
 #endif

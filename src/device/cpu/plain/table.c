@@ -117,14 +117,18 @@ static tw_status prepare_export(twi_prepare *p)
     return status == TW_OK ? expect_type(p, "values", p->outputs[1].dtype, twi_table_value(p->state)) : status;
 }
 
+/* One with marks has rows of keys, and of values whatever their shape. */
 static tw_status run_export(const twi_run *r)
 {
-    int64_t count = twi_table_size(r->state);
+    int64_t rows = twi_table_rows(r->state);
+    bool marked = twi_table_is_marked(r->state);
+    tw_shape value = twi_table_shape(r->state);
     void *keys, *values;
-    tw_status status = twi_make_output(r, 0, TW_SHAPE(count), &keys);
+    tw_status status = twi_make_output(r, 0, marked ? TW_SHAPE(rows, 1) : TW_SHAPE(rows), &keys);
     if (status == TW_OK)
-        status = twi_make_output(r, 1, values_shape(TW_SHAPE(count), twi_table_shape(r->state)), &values);
-    if (status == TW_OK && !twi_table_list(r->state, count, keys, values))
+        status = twi_make_output(
+            r, 1, marked ? TW_SHAPE(rows, tw_shape_elements(value)) : values_shape(TW_SHAPE(rows), value), &values);
+    if (status == TW_OK && !twi_table_list(r->state, rows, keys, values))
         status = twi_fail_memory(r->error, r->node);
     return status;
 }
