@@ -434,6 +434,20 @@ static void what_a_node_is_can_be_asked_without_its_name(void **state)
     tw_graph_destroy(g);
 }
 
+static void a_group_of_several_devices_is_refused(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output inputs[4] = {tw_scalar(g, 1)};
+    for (int i = 1; i < 4; i++)
+        inputs[i] = tw_constant_int32s(g, TW_SCALAR, (int32_t[]){2});
+    tw_attr attrs[] = {tw_attr_string("merge_op", "Add"), tw_attr_string("final_op", "Id")};
+    assert_null(tw_add_node(g, "CollectiveReduceV2", "several", inputs, 4, attrs, 2));
+    assert_int_equal(tw_graph_status(g), TW_UNIMPLEMENTED);
+    assert_non_null(strstr(tw_graph_message(g), "a group of 2 devices; expected one of 1"));
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +463,7 @@ int main(void)
         cmocka_unit_test(what_is_passed_on_stays_what_it_is),
         cmocka_unit_test(a_kernel_takes_no_type_that_its_op_refuses),
         cmocka_unit_test(what_a_node_is_can_be_asked_without_its_name),
+        cmocka_unit_test(a_group_of_several_devices_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -673,3 +673,25 @@ program("seeded_shuffle", seeded_orders(tf.float32),
         {"v": f32(np.zeros([0, 3])), "s": i64([1, 9]), "a": i32(1)},
         ({"v": f32([1, 2]), "s": i64([1, 9]), "a": i32(7)}, "alg"))
 program("seeded_shuffle_of_texts", seeded_orders(tf.string), {"v": words(*"abcdefgh"), "s": i64([2, 2]), "a": i32(1)})
+
+# ---- groups of one device ----
+
+
+def in_group_of_one(kind):
+    def build():
+        x = holder(kind, [None, 2], "x")
+        ids = {"group_size": 1, "group_key": 1}
+        token = raw.VarHandleOp(dtype=tf.float32, shape=[])
+        reduced = [raw.CollectiveReduce(input=x, instance_key=1 + i, merge_op=merge, final_op=final, subdiv_offsets=[0], **ids)
+                   for i, (merge, final) in enumerate((("Add", "Div"), ("Max", "Id")))]
+        return [*reduced, raw.CollectiveGather(input=tf.ensure_shape(x, [2, 2]), instance_key=3, shape=[2, 2], **ids),
+                raw.CollectiveBcastSend(input=tf.ensure_shape(x, [2, 2]), instance_key=4, shape=[2, 2], **ids) + 1,
+                raw.CollectiveReduceV2(input=x * 2, instance_key=5, ordering_token=[token], merge_op="Add", final_op="Div",
+                                       **ids),
+                raw.CollectiveGatherV2(input=x, instance_key=6, ordering_token=[], **ids) + 1,
+                raw.CollectiveBcastSendV2(input=x, instance_key=7, **ids)]
+    return build
+
+
+for kind in (tf.float32, tf.float64, tf.int32):
+    program("group_of_one_" + kind.name, in_group_of_one(kind), {"x": np.array([[1, 2], [3, 4]], kind.as_numpy_dtype)})

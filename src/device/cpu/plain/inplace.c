@@ -1,5 +1,5 @@
 /* inplace.c - rows of a tensor replaced, added to and taken from, in a copy where the tensor is still needed; tensors
- * that begin as anything, which here are zeros; what counts as true. */
+ * that begin as anything, which here are zeros; copies; what counts as true. */
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 
@@ -90,6 +90,9 @@ const twi_kernel twi_cpu_inplace_kernels[] = {
     TWI_FLOAT_ROWS("InplaceSub", prepare_sum, inplace, NULL),
     TWI_INTEGER_ROWS("InplaceSub", prepare_sum, inplace, NULL),
     {"DeepCopy", "plain", TWI_MOVED_TYPES, NULL, run_copy},
+    {"CollectiveReduceV2", "plain", 0, NULL, run_copy},
+    {"CollectiveGatherV2", "plain", 0, NULL, run_copy},
+    {"CollectiveBcastSendV2", "plain", 0, NULL, run_copy},
     {"Empty", "plain", TWI_MOVED_TYPES, NULL, run_empty},
     {"ToBool", "plain", TWI_MOVED_TYPES & ~TWI_NARROW_TYPES, NULL, run_to_bool},
     {0},
