@@ -9,6 +9,7 @@
 #include "faulty_files.h"
 #include "faulty_memory.h"
 #include "format/bundle.h"
+#include "format/saved_slices.h"
 #include "format/slice.h"
 #include "format/snappy.h"
 #include "format/table.h"
@@ -276,6 +277,90 @@ static void parts_of_an_old_checkpoint_come_together_from_all_of_its_files(void 
                  "the parts of tensor 'grid' do not cover it");
     assert_fails(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old_parts", &old, &error), TW_NOT_FOUND,
                  "there is no checkpoint");
+}
+
+static void assert_written_like(const char *golden, const tw_named_tensor *tensors, int count)
+{
+    char *ours, *theirs;
+    size_t our_size, their_size;
+    assert_ok(twi_saved_slices_write(in_folder("old"), tensors, count, &error));
+    assert_ok(twi_file_read(in_folder("old"), 100000, &ours, &our_size, &error));
+    assert_ok(twi_file_read(golden, 100000, &theirs, &their_size, &error));
+    assert_int_equal(our_size, their_size);
+    assert_memory_equal(ours, theirs, our_size);
+    twi_free(ours);
+    twi_free(theirs);
+}
+
+/* Whole tensors of all types, and parts; and what memory lacks for leaves no half of it. */
+static void an_old_checkpoint_is_written_as_tensorflow_writes_it(void **state)
+{
+    (void)state;
+    enum { MOST = 64 };
+    static const char *const parts[] = {"4 5 2,2:1,4", "600 3 127,473:-", "600 3 64,63:-"};
+    tw_named_tensor tensors[MOST], of_parts[3];
+    tw_tensor *read[MOST], *read_parts[3];
+    tw_checkpoint *old, *new;
+    bool failed = true;
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old", &old, &error));
+    int count = tw_checkpoint_count(old);
+    assert_true(count <= MOST);
+    for (int i = 0; i < count; i++) {
+        assert_ok(tw_checkpoint_read(old, tw_checkpoint_name(old, i), &read[i], &error));
+        tensors[count - 1 - i] = (tw_named_tensor){tw_checkpoint_name(old, i), read[i], i % 2 ? "" : NULL};
+    }
+    assert_written_like(GOLDEN_DIR "/checkpoint_old", tensors, count);
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_parts", &new, &error));
+    for (int i = 0; i < 3; i++) {
+        const char *name = i ? "m/rows" : "grid";
+        assert_ok(tw_checkpoint_read_part(new, name, parts[i], &read_parts[i], &error));
+        of_parts[i] = (tw_named_tensor){name, read_parts[i], parts[i]};
+    }
+    assert_written_like(GOLDEN_DIR "/checkpoint_old_parts-00001-of-00002", of_parts, 3);
+    skip_syncs();
+    for (int n = 0; failed; n++) {
+        size_t before = memory.live;
+        unlink(in_folder("old"));
+        fail_allocation(n);
+        tw_status status = twi_saved_slices_write(in_folder("old"), of_parts, 3, &error);
+        failed = stop_failing_allocations();
+        assert_int_equal(memory.live, before);
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+        assert_true(count_files(folder, "old") == 1 || (failed && count_files(folder, "old") == 0));
+    }
+    for (int i = 0; i < count; i++)
+        tw_tensor_release(read[i]);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(read_parts[i]);
+    tw_checkpoint_close(old);
+    tw_checkpoint_close(new);
+}
+
+static void what_an_old_checkpoint_cannot_hold_is_refused_by_name(void **state)
+{
+    (void)state;
+    tw_tensor *two = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2)), *ints = tw_tensor_create(TW_INT32, TW_SHAPE(2));
+    tw_tensor *narrow = tw_tensor_create(TW_BFLOAT16, TW_SHAPE(2));
+    const struct {
+        tw_named_tensor tensors[2];
+        int count;
+        tw_status status;
+        const char *words;
+    } cases[] = {
+        {{{"a", two}, {"a", two}}, 2, TW_INVALID_ARGUMENT, "tensor 'a' is there twice"},
+        {{{"a", two, "4 0,2"}, {"a", ints, "4 2,2"}}, 2, TW_INVALID_ARGUMENT, "the parts of 'a' disagree"},
+        {{{"a", two, "4 0,2"}, {"a", two, "5 2,2"}}, 2, TW_INVALID_ARGUMENT, "the parts of 'a' disagree"},
+        {{{"a", two, "4 0,3"}}, 1, TW_INVALID_ARGUMENT, "tensor 'a' is [2], which is not the part '4 0,3'"},
+        {{{"a", two, "4 two"}}, 1, TW_INVALID_ARGUMENT, "tensor 'a': "},
+        {{{"b", narrow}}, 1, TW_UNIMPLEMENTED, "tensor 'b': the first version of checkpoints has no bfloat16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_fails(twi_saved_slices_write(in_folder("none"), cases[i].tensors, cases[i].count, &error),
+                     cases[i].status, cases[i].words);
+    assert_int_equal(count_files(folder, "none"), 0);
+    tw_tensor_release(two);
+    tw_tensor_release(ints);
+    tw_tensor_release(narrow);
 }
 
 /* Each byte matters. */
@@ -1896,6 +1981,8 @@ int main(void)
         TEST(checkpoint_of_tensorflow_is_listed_and_read),
         TEST(an_old_checkpoint_is_read_like_a_new_one),
         TEST(parts_of_an_old_checkpoint_come_together_from_all_of_its_files),
+        TEST(an_old_checkpoint_is_written_as_tensorflow_writes_it),
+        TEST(what_an_old_checkpoint_cannot_hold_is_refused_by_name),
         TEST(an_old_checkpoint_that_was_cut_or_changed_is_refused),
         TEST(tensors_of_every_type_are_saved_as_tensorflow_saves_them),
         TEST(what_tower_lacks_is_listed_and_refused_by_name),

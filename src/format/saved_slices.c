@@ -220,3 +220,241 @@ void twi_saved_slices_free(twi_saved_slices *saved)
     twi_array_free(&saved->tensors);
     twi_arena_free(&saved->names);
 }
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* What one entry holds. */
+typedef struct part {
+    const tw_named_tensor *of;
+    twi_slice where;
+    const char *key;
+    size_t key_size;
+    Twi__TensorSliceProto *slice;
+} part;
+
+static int by_key(const void *a, const void *b)
+{
+    const part *x = a, *y = b;
+    int order = memcmp(x->key, y->key, x->key_size < y->key_size ? x->key_size : y->key_size);
+    return order ? order : (x->key_size > y->key_size) - (x->key_size < y->key_size);
+}
+
+/* Of a dimension that is there whole nothing is said. */
+static Twi__TensorSliceProto *slice_to_proto(twi_arena *arena, const twi_slice *slice)
+{
+    Twi__TensorSliceProto *made = twi_arena_alloc(arena, sizeof *made);
+    if (!made)
+        return NULL;
+    twi__tensor_slice_proto__init(made);
+    made->extent = twi_arena_alloc(arena, sizeof *made->extent * (size_t)(slice->full.rank + 1));
+    for (int i = 0; i < slice->full.rank && made->extent; i++) {
+        Twi__TensorSliceProto__Extent *extent = made->extent[i] = twi_arena_alloc(arena, sizeof *extent);
+        if (!extent)
+            return NULL;
+        twi__tensor_slice_proto__extent__init(extent);
+        made->n_extent++;
+        if (slice->all[i])
+            continue;
+        extent->start = slice->start[i];
+        extent->has_length_case = TWI__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+        extent->length = slice->length[i];
+    }
+    return made->extent ? made : NULL;
+}
+
+static tw_status find_part(twi_arena *arena, const tw_named_tensor *tensor, part *made, tw_error *error)
+{
+    char text[128];
+    twi_text key = {0};
+    tw_shape shape = tw_tensor_shape(tensor->tensor);
+    *made = (part){.of = tensor, .where = twi_slice_whole(shape)};
+    if (tensor->part && *tensor->part) {
+        tw_status status = twi_slice_parse(tensor->part, &made->where, error);
+        if (status != TW_OK)
+            return twi_prefix(error, "tensor '%s'", tensor->name), status;
+    }
+    if (!tw_shape_equal(shape, twi_slice_shape(&made->where)))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "tensor '%s' is %s, which is not the part '%s'", tensor->name,
+                        tw_shape_text(shape, text, sizeof text), tensor->part);
+    twi_slice_key(tensor->name, &made->where, &key);
+    made->key_size = key.size;
+    made->key = key.failed ? NULL : twi_arena_copy(arena, twi_text_string(&key), key.size);
+    made->slice = slice_to_proto(arena, &made->where);
+    twi_text_free(&key);
+    return made->key && made->slice ? TW_OK : twi_fail_memory(error, "saving a checkpoint");
+}
+
+/* Narrow numbers, and the bits of half ones, go into lists of int32. */
+static int32_t *widened(twi_arena *arena, const tw_tensor *tensor, size_t count)
+{
+    int32_t *list = twi_arena_alloc(arena, sizeof *list * (count + 1));
+    tw_dtype dtype = tw_tensor_dtype(tensor);
+    for (size_t i = 0; i < count && list; i++)
+        list[i] = dtype == TW_FLOAT16 ? ((const uint16_t *)tw_tensor_data(tensor))[i]
+                                      : (int32_t)tw_tensor_value(tensor, (int64_t)i);
+    return list;
+}
+
+static protobuf_c_boolean *truths(twi_arena *arena, const bool *from, size_t count)
+{
+    protobuf_c_boolean *list = twi_arena_alloc(arena, sizeof *list * (count + 1));
+    for (size_t i = 0; i < count && list; i++)
+        list[i] = from[i];
+    return list;
+}
+
+static ProtobufCBinaryData *texts(twi_arena *arena, const tw_string *from, size_t count)
+{
+    ProtobufCBinaryData *list = twi_arena_alloc(arena, sizeof *list * (count + 1));
+    for (size_t i = 0; i < count && list; i++)
+        list[i] = (ProtobufCBinaryData){from[i].size, (uint8_t *)from[i].data};
+    return list;
+}
+
+/* The values, which are borrowed where they lie as they are wanted. */
+static tw_status list_values(twi_arena *arena, const tw_tensor *tensor, Twi__TensorProto *to, tw_error *error)
+{
+    size_t count = (size_t)tw_tensor_elements(tensor);
+    void *data = tw_tensor_data(tensor), *list = data;
+    switch (tw_tensor_dtype(tensor)) {
+    case TW_FLOAT32:
+        to->n_float_val = count;
+        to->float_val = data;
+        break;
+    case TW_FLOAT64:
+        to->n_double_val = count;
+        to->double_val = data;
+        break;
+    case TW_COMPLEX64:
+        to->n_scomplex_val = 2 * count;
+        to->scomplex_val = data;
+        break;
+    case TW_COMPLEX128:
+        to->n_dcomplex_val = 2 * count;
+        to->dcomplex_val = data;
+        break;
+    case TW_INT64:
+        to->n_int64_val = count;
+        to->int64_val = data;
+        break;
+    case TW_INT32:
+        to->n_int_val = count;
+        to->int_val = data;
+        break;
+    case TW_UINT8:
+    case TW_INT8:
+    case TW_INT16:
+    case TW_UINT16:
+        to->n_int_val = count;
+        list = to->int_val = widened(arena, tensor, count);
+        break;
+    case TW_FLOAT16:
+        to->n_half_val = count;
+        list = to->half_val = widened(arena, tensor, count);
+        break;
+    case TW_BOOL:
+        to->n_bool_val = count;
+        list = to->bool_val = truths(arena, data, count);
+        break;
+    case TW_STRING:
+        to->n_string_val = count;
+        list = to->string_val = texts(arena, data, count);
+        break;
+    default:
+        return twi_fail(error, TW_UNIMPLEMENTED, "the first version of checkpoints has no %s",
+                        tw_dtype_name(tw_tensor_dtype(tensor)));
+    }
+    return list || count == 0 ? TW_OK : twi_fail_memory(error, "saving a checkpoint");
+}
+
+static tw_status add_entry(twi_table_builder *table, const char *key, size_t key_size,
+                           const Twi__SavedTensorSlices *saved, tw_error *error)
+{
+    size_t size = twi__saved_tensor_slices__get_packed_size(saved);
+    uint8_t *bytes = size <= INT32_MAX ? twi_resize(NULL, size + 1) : NULL;
+    if (size > INT32_MAX)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "it takes %zu bytes, but an entry of the first version of checkpoints holds at most %d", size,
+                        INT32_MAX);
+    if (!bytes)
+        return twi_fail_memory(error, "saving a checkpoint");
+    twi_table_add(table, key, key_size, bytes, twi__saved_tensor_slices__pack(saved, bytes));
+    twi_free(bytes);
+    return TW_OK;
+}
+
+/* Which tensors there are, and in which parts. Those of one tensor come one after the other. */
+static tw_status add_list(twi_arena *arena, twi_table_builder *table, const part *parts, int count, tw_error *error)
+{
+    Twi__SavedTensorSlices saved = TWI__SAVED_TENSOR_SLICES__INIT;
+    Twi__SavedTensorSliceMeta meta = TWI__SAVED_TENSOR_SLICE_META__INIT;
+    Twi__VersionDef versions = TWI__VERSION_DEF__INIT;
+    Twi__SavedSliceMeta *tensor = NULL;
+    versions.producer = VERSION;
+    meta.versions = &versions;
+    saved.meta = &meta;
+    meta.tensor = twi_arena_alloc(arena, sizeof *meta.tensor * (size_t)(count + 1));
+    for (int i = 0; i < count && meta.tensor; i++) {
+        const tw_named_tensor *of = parts[i].of;
+        if (!tensor || strcmp(tensor->name, of->name) != 0) {
+            tensor = meta.tensor[meta.n_tensor++] = twi_arena_alloc(arena, sizeof *tensor);
+            if (!tensor)
+                return twi_fail_memory(error, "saving a checkpoint");
+            twi__saved_slice_meta__init(tensor);
+            tensor->name = (char *)of->name;
+            tensor->type = (int32_t)tw_tensor_dtype(of->tensor);
+            tensor->shape = twi_shape_to_proto(arena, parts[i].where.full);
+            tensor->slice = twi_arena_alloc(arena, sizeof *tensor->slice * (size_t)(count - i));
+            if (!tensor->shape || !tensor->slice)
+                return twi_fail_memory(error, "saving a checkpoint");
+        } else if (by_key(&parts[i - 1], &parts[i]) == 0) {
+            return twi_fail(error, TW_INVALID_ARGUMENT, "tensor '%s' is there twice", of->name);
+        } else if (!tw_shape_equal(parts[i - 1].where.full, parts[i].where.full) ||
+                   tensor->type != (int32_t)tw_tensor_dtype(of->tensor)) {
+            return twi_fail(error, TW_INVALID_ARGUMENT, "the parts of '%s' disagree about its shape or type", of->name);
+        }
+        tensor->slice[tensor->n_slice++] = parts[i].slice;
+    }
+    return meta.tensor ? add_entry(table, "", 0, &saved, error) : twi_fail_memory(error, "saving a checkpoint");
+}
+
+static tw_status add_part(twi_table_builder *table, const part *from, tw_error *error)
+{
+    twi_arena arena = {0};
+    Twi__SavedTensorSlices saved = TWI__SAVED_TENSOR_SLICES__INIT;
+    Twi__SavedSlice data = TWI__SAVED_SLICE__INIT;
+    Twi__TensorProto values = TWI__TENSOR_PROTO__INIT;
+    data.name = (char *)from->of->name;
+    data.slice = from->slice;
+    data.data = &values;
+    saved.data = &data;
+    tw_status status = list_values(&arena, from->of->tensor, &values, error);
+    if (status == TW_OK)
+        status = add_entry(table, from->key, from->key_size, &saved, error);
+    twi_arena_free(&arena);
+    return status == TW_OK ? TW_OK : (twi_prefix(error, "tensor '%s'", from->of->name), status);
+}
+
+tw_status twi_saved_slices_write(const char *path, const tw_named_tensor *tensors, int count, tw_error *error)
+{
+    twi_arena arena = {0};
+    twi_table_builder table;
+    tw_status status = TW_OK;
+    part *parts = twi_alloc_array((size_t)count + 1, sizeof *parts);
+    twi_table_start(&table, 0);
+    if (!parts)
+        TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
+    for (int i = 0; i < count; i++)
+        TWI_TRY(find_part(&arena, &tensors[i], &parts[i], error));
+    qsort(parts, (size_t)count, sizeof *parts, by_key);
+    TWI_TRY(add_list(&arena, &table, parts, count, error));
+    for (int i = 0; i < count; i++)
+        TWI_TRY(add_part(&table, &parts[i], error));
+    TWI_TRY(twi_table_finish(&table, error));
+    status = twi_file_replace(path, twi_text_string(&table.file), table.file.size, error);
+done:
+    twi_table_free(&table);
+    twi_arena_free(&arena);
+    twi_free(parts);
+    return status;
+}

@@ -4,7 +4,7 @@
  *     ""              SavedTensorSlices that say which tensors there are
  *     a part's key    SavedTensorSlices with the values of the part, as the lists of a TensorProto; slice.h has the keys
  *
- * Lives here:  reading them, whole. Never here: writing them; the format that came after (bundle.c). */
+ * Lives here:  reading and writing them, whole. Never here: the format that came after (bundle.c). */
 #ifndef TWI_SAVED_SLICES_H
 #define TWI_SAVED_SLICES_H
 
@@ -32,5 +32,7 @@ bool twi_saved_slices_are_there(const char *pattern);
 /* *saved is all zeros before, and yours: twi_saved_slices_free(). */
 tw_status twi_saved_slices_read(const char *pattern, twi_saved_slices *saved, tw_error *error);
 void twi_saved_slices_free(twi_saved_slices *saved);
+/* Writes one file, instead of what was there. TW_UNIMPLEMENTED: the format has no such type. */
+tw_status twi_saved_slices_write(const char *path, const tw_named_tensor *tensors, int count, tw_error *error);
 
 #endif

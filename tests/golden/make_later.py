@@ -695,3 +695,24 @@ def in_group_of_one(kind):
 
 for kind in (tf.float32, tf.float64, tf.int32):
     program("group_of_one_" + kind.name, in_group_of_one(kind), {"x": np.array([[1, 2], [3, 4]], kind.as_numpy_dtype)})
+
+# ---- checkpoints of the first version ----
+
+
+def first_version():
+    """Saved whole and in parts, and restored by other nodes."""
+    x = holder(tf.float32, [4, None], "x")
+    whole, parts = "test_shapes_first", "test_shapes_parts"
+    save = [raw.Save(filename=whole, tensor_names=["b", "a/x"], data=[tf.constant([b"one", b""]), x]),
+            raw.SaveSlices(filename=parts, tensor_names=["x", "x", "n"], shapes_and_slices=["4 2 0,1:-", "4 2 1,3:-", ""],
+                           data=[tf.ensure_shape(x, [4, 2])[:1], x[1:], tf.constant(7, tf.int64)])]
+    wrong = raw.SaveSlices(filename=parts, tensor_names=["x"], shapes_and_slices=["4 2 0,1:-"], data=[x])
+    read = [raw.Restore(file_pattern=whole, tensor_name="a/x", dt=tf.float32),
+            raw.Restore(file_pattern=whole, tensor_name="b", dt=tf.string),
+            raw.RestoreSlice(file_pattern=parts, tensor_name="x", shape_and_slice="4 2 0,3:1,1", dt=tf.float32),
+            raw.RestoreV2(prefix=parts, tensor_names=["x", "n"], shape_and_slices=["", ""], dtypes=[tf.float32, tf.int64])]
+    return {"": save, "wrong": [wrong], "read": tf.nest.flatten(read)}
+
+
+program("first_version", first_version, {"x": eighths(4, 2)}, ({}, "read"), ({"x": eighths(4, 2)}, "wrong", "4 2 0,1:-"),
+        ({}, "read"))

@@ -5,11 +5,12 @@
 #include "device/cpu/library/regex.h"
 #include "device/cpu/plain/move.h"
 #include "format/bundle.h"
+#include "format/saved_slices.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
 
-enum { PREFIX, NAMES, SLICES, TENSORS }; /* inputs */
+enum { PREFIX, NAMES, SLICES, TENSORS }; /* inputs; of Save the tensors come where the slices would */
 
 static const char *string_at(const void *strings, int64_t i)
 {
@@ -36,32 +37,59 @@ static tw_status prepare_save(twi_prepare *p)
     return check_counts(p, p->num_inputs - TENSORS);
 }
 
+static tw_status prepare_save_whole(twi_prepare *p)
+{
+    int tensors = p->num_inputs - SLICES;
+    if (p->inputs[PREFIX].elements == 1 && p->inputs[NAMES].elements == tensors)
+        return TW_OK;
+    return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': got %lld file names and %lld names for %d tensors", p->op,
+                    p->node, (long long)p->inputs[PREFIX].elements, (long long)p->inputs[NAMES].elements, tensors);
+}
+
 static tw_status prepare_restore(twi_prepare *p)
 {
     return check_counts(p, p->num_outputs);
 }
 
-static tw_status run_save(const twi_run *r)
+typedef tw_status write_tensors(const char *name, const tw_named_tensor *tensors, int count, tw_error *error);
+
+/* Tensors are the inputs from `first` on. */
+static tw_status save(const twi_run *r, int first, write_tensors *write)
 {
-    int count = r->num_inputs - TENSORS;
+    int count = r->num_inputs - first;
     tw_status status = TW_OK;
     tw_named_tensor *tensors = twi_alloc_array((size_t)count + 1, sizeof *tensors);
     if (!tensors)
         return twi_fail_memory(r->error, "saving a checkpoint");
     for (int i = 0; i < count && status == TW_OK; i++) {
-        const twi_operand *operand = &r->input_operands[TENSORS + i];
+        const twi_operand *operand = &r->input_operands[first + i];
         tensors[i].name = string_at(r->inputs[NAMES], i);
-        tensors[i].part = string_at(r->inputs[SLICES], i);
-        tensors[i].tensor = tw_tensor_wrap(operand->dtype, operand->shape, (void *)(uintptr_t)r->inputs[TENSORS + i],
+        tensors[i].part = first > SLICES ? string_at(r->inputs[SLICES], i) : "";
+        tensors[i].tensor = tw_tensor_wrap(operand->dtype, operand->shape, (void *)(uintptr_t)r->inputs[first + i],
                                            NULL, NULL);
         status = tensors[i].tensor ? TW_OK : twi_fail_memory(r->error, "saving a checkpoint");
     }
     if (status == TW_OK)
-        status = twi_bundle_save(string_at(r->inputs[PREFIX], 0), tensors, count, r->error);
+        status = write(string_at(r->inputs[PREFIX], 0), tensors, count, r->error);
     for (int i = 0; i < count; i++)
         tw_tensor_release((tw_tensor *)tensors[i].tensor);
     twi_free(tensors);
     return status;
+}
+
+static tw_status run_save(const twi_run *r)
+{
+    return save(r, TENSORS, twi_bundle_save);
+}
+
+static tw_status run_save_slices(const twi_run *r)
+{
+    return save(r, TENSORS, twi_saved_slices_write);
+}
+
+static tw_status run_save_whole(const twi_run *r)
+{
+    return save(r, SLICES, twi_saved_slices_write);
 }
 
 /* The words are TensorFlow's, for programs that look for them. */
@@ -223,6 +251,8 @@ static tw_status run_match(const twi_run *r)
 
 const twi_kernel twi_cpu_saver_kernels[] = {
     {"SaveV2", "plain", 0, prepare_save, run_save},
+    {"SaveSlices", "plain", 0, prepare_save, run_save_slices},
+    {"Save", "plain", 0, prepare_save_whole, run_save_whole},
     {"RestoreV2", "plain", 0, prepare_restore, run_restore},
     {"_RestoreV2", "plain", 0, prepare_restore, run_restore},
     {"_Restore", "plain", 0, prepare_restore, run_restore},
