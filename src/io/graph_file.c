@@ -180,7 +180,7 @@ static tw_status choose_graph(const loader *l, const Twi__SavedModel *model, int
     }
     if (status == TW_OK && *chosen < 0 && (l->options.tags || l->options.just_tags))
         status = twi_fail(l->error, TW_NOT_FOUND, "no graph has the tag '%s'; there are %s",
-                          l->options.tags ? l->options.tags : "serve", twi_text_string(&found));
+                          l->options.tags ? l->options.tags : "serve", found.size ? twi_text_string(&found) : "none");
     if (status == TW_OK && *chosen < 0 && model->n_meta_graphs)
         *chosen = 0;
     if (status == TW_OK && *chosen < 0)
