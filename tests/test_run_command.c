@@ -479,6 +479,33 @@ static void what_tables_hold_is_saved_and_restored(void **state)
     assert_prints_not("u-keys");
 }
 
+/* What a metric counts with, for example, is of this run alone. */
+static void local_variables_are_not_saved(void **state)
+{
+    (void)state;
+#define VARIABLE(name)                                                                                                 \
+    "node { name: \"" name "\" op: \"VariableV2\""                                                                     \
+    " attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"shape\" value { shape { } } } }"                  \
+    "node { name: \"" name "/Assign\" op: \"Assign\" input: \"" name "\" input: \"one\" }"                             \
+    "node { name: \"" name "/read\" op: \"Identity\" input: \"" name "\" }"
+    static const char graph[] =
+        "graph_def { node { name: \"one\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } }"
+        " attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }"
+        VARIABLE("seen") VARIABLE("kept") "}"
+        "collection_def { key: \"local_variables\" value { bytes_list {"
+        " value: \"\\n\\006seen:0\\022\\013seen/Assign\\032\\013seen/read:0\" } } }"
+        "collection_def { key: \"variables\" value { bytes_list {"
+        " value: \"\\n\\006kept:0\\022\\013kept/Assign\\032\\013kept/read:0\" } } }";
+#undef VARIABLE
+    char path[600];
+    snprintf(path, sizeof path, "%s/locals.pbtxt", directory);
+    store(path, graph, sizeof graph - 1);
+    assert_runs(0, "$T run locals.pbtxt --fetch seen,kept --save locals && $T checkpoint show locals");
+    assert_prints("seen = 1 kept = 1");
+    assert_prints("kept    float");
+    assert_prints_not("seen    float");
+}
+
 /* 0 / 0 has a sign on some processors. */
 static void what_is_not_a_number_has_no_sign(void **state)
 {
@@ -620,6 +647,7 @@ int main(void)
         cmocka_unit_test(an_initial_value_that_a_checkpoint_has_need_not_be_made),
         cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),
         cmocka_unit_test(what_tables_hold_is_saved_and_restored),
+        cmocka_unit_test(local_variables_are_not_saved),
         cmocka_unit_test(what_is_not_a_number_has_no_sign),
         cmocka_unit_test(a_graphs_own_summaries_are_written),
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),

@@ -278,7 +278,8 @@ typedef struct tw_save_options {
     bool meta_graph;               /* writes the graph beside it, too, as PREFIX-STEP.meta (tw_meta_graph_export); that this
                                       failed is said in the log alone */
     bool finite;                   /* a variable that is not finite is refused (TW_OUT_OF_RANGE), nothing is saved */
-    /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same. */
+    /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same; "": it
+     * is left out. */
     const char *(*rename)(void *user, const char *name);
     void *user;
 } tw_save_options;

@@ -410,6 +410,19 @@ static tw_status find_step(const work *w, int64_t done, int64_t *step, tw_error 
     return status;
 }
 
+/* Variables of this run alone are in no checkpoint. */
+static const char *name_in_checkpoint(void *user, const char *name)
+{
+    const work *w = user;
+    tw_output local[MOST_NAMES];
+    const tw_variable *variable = tw_graph_find_variable(w->graph, name);
+    int count = tw_get_collection(w->graph, "local_variables", NULL, local, MOST_NAMES);
+    for (int i = 0; i < count && i < MOST_NAMES; i++)
+        if (variable && local[i].node == variable->value.node)
+            return "";
+    return NULL;
+}
+
 static tw_status save(work *w, int64_t done, int64_t *step, tw_error *error)
 {
     tw_status status = find_step(w, done, step, error);
@@ -422,6 +435,8 @@ static tw_status save(work *w, int64_t done, int64_t *step, tw_error *error)
     options.meta_graph = true;
     options.extras = w->tables.held;
     options.num_extras = w->tables.num_held;
+    options.rename = name_in_checkpoint;
+    options.user = w;
     return tw_save(w->session, w->settings->save, *step, &options, error);
 }
 
@@ -457,19 +472,6 @@ static tw_status open_events(work *w, tw_error *error)
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
-
-/* Variables of this run alone are in no checkpoint. */
-static const char *name_in_checkpoint(void *user, const char *name)
-{
-    const work *w = user;
-    tw_output local[MOST_NAMES];
-    const tw_variable *variable = tw_graph_find_variable(w->graph, name);
-    int count = tw_get_collection(w->graph, "local_variables", NULL, local, MOST_NAMES);
-    for (int i = 0; i < count && i < MOST_NAMES; i++)
-        if (variable && local[i].node == variable->value.node)
-            return "";
-    return NULL;
-}
 
 static tw_status restore(work *w, const char *path, tw_error *error)
 {
@@ -680,7 +682,7 @@ static const option options[] = {
      "run what trains N times: --target, or what the collection train_op names; steps are counted by global_step",
      .least = 1, .most = INT64_MAX},
     {"save", "DIR", OPTION_DIRECTORY, offsetof(settings, save),
-     "save a checkpoint of all variables and of what tables hold there at the end"},
+     "save a checkpoint of all variables but local ones, and of what tables hold, there at the end"},
     {"save-every", "N", OPTION_NUMBER, offsetof(settings, save_every), "steps between checkpoints; 0: only at the end",
      .initial = "0", .most = INT64_MAX},
     {"keep", "N", OPTION_NUMBER, offsetof(settings, keep), "how many checkpoints stay; 0: all", .initial = "5",

@@ -47,9 +47,8 @@ static const char *keep_name(cargo *c, const char *name)
 }
 
 /* What the variable is called in the checkpoint; NULL: memory ran out. */
-static const char *name_to_save(cargo *c, const tw_variable *variable, const tw_save_options *o)
+static const char *name_to_save(cargo *c, const tw_variable *variable, const char *renamed)
 {
-    const char *renamed = o->rename ? o->rename(o->user, variable->name) : NULL;
     return renamed ? keep_name(c, renamed) : variable->whole ? variable->whole : variable->name;
 }
 
@@ -58,13 +57,14 @@ static tw_status load_variables(cargo *c, tw_session *session, const tw_save_opt
     tw_graph *graph = tw_session_graph(session);
     for (int i = 0; i < tw_graph_num_variables(graph); i++) {
         const tw_variable *variable = tw_graph_variable(graph, i);
+        const char *renamed = o->rename ? o->rename(o->user, variable->name) : NULL;
         tw_tensor *value = NULL;
-        if (variable->copy_of)
+        if (variable->copy_of || (renamed && !*renamed))
             continue;
         tw_status status = tw_session_get_variable(session, variable, &value, error);
         if (status != TW_OK)
             return status;
-        const char *name = name_to_save(c, variable, o);
+        const char *name = name_to_save(c, variable, renamed);
         c->tensors.items[c->tensors.count++] = (tw_named_tensor){name, value, variable->part};
         c->owned++;
         if (!name)
