@@ -3,9 +3,10 @@
  *
  *     bench_graph GRAPH [--threads N] [--init NODE]... [--feed NAME=FILE]... --fetch NAME... [--trace FILE]
  *
- * NAME is an output, as loss:0, or a node that is run without giving anything. FILE is an array of NumPy's, or, where it
- * ends in .txt, a text a line. For each number in a line of the standard input, so many steps are run, and their seconds
- * and those of the processors are printed. --trace: how long each kernel of the last one took, for chrome://tracing. */
+ * NAME is an output, as loss:0, or a node that is run without giving anything. FILE is an array of NumPy's, or, where
+ * it ends in .txt, a text a line. For each number in a line of the standard input, so many steps are run, and their
+ * seconds and those of the processors are printed. --trace: how long each kernel of the last one took, for
+ * chrome://tracing. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>

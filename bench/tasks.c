@@ -5,8 +5,9 @@
  *
  * Prints for messages of 4 B to 64 MB the median time of one way, there and back being two, what that is in bytes a
  * second, and the time of an all-reduce of as many bytes of float32 as a tree of two does it: they go there, are added,
- * and the sum comes back. bench_plain_openmpi and bench_plain_mpich (plain_mpi.c) do the same with MPI's own calls, so that a run of
- * each by the same mpirun tells what Tower adds: a look at who is there, and one copy where a message is received. */
+ * and the sum comes back. bench_plain_openmpi and bench_plain_mpich (plain_mpi.c) do the same with MPI's own calls, so
+ * that a run of each by the same mpirun tells what Tower adds: a look at who is there, and one copy where a message is
+ * received. */
 #include "comm/comm.h"
 #include "device/plugin.h"
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-/* 08_matrix_powers.c - A^n + B^n: a power on each of two GPUs, their sum on the CPU; then both on one GPU, and the clock.
+/* 08_matrix_powers.c - A^n + B^n: a power on each of two GPUs, their sum on the CPU; then both on one GPU, and the
+ * clock.
  *
  *     08_matrix_powers [SIZE] [N]
  *

@@ -1,9 +1,11 @@
-/* 09_variable_placement.c - a device function says where each variable lives: in rotation, or with the least loaded GPU.
+/* 09_variable_placement.c - a device function says where each variable lives: in rotation, or with the least loaded
+ * GPU.
  *
  * A device function is asked about every new node. Both of these send variables to the GPUs in turn and everything else
  * to a worker; the network itself (here the CIFAR-10 tutorial's) knows nothing of it.
  *
- * prints: conv1/weights +4800 +0 +0.*local3/weights +884736 +1 +1.*local4/weights +73728 +0 +0.*rotation 78602 884992 104704.*least loaded 81034 884864 102400
+ * prints: conv1/weights +4800 +0 +0.*local3/weights +884736 +1 +1.*local4/weights +73728 +0 +0.*rotation 78602 884992
+ * 104704.*least loaded 81034 884864 102400
  */
 #include "example.h"
 

@@ -1,10 +1,11 @@
 /* 10_gpu_memory.c - how much of a GPU's memory a program takes: a limit, a fraction, growth.
  *
- * Nothing is taken by listing devices. A session plans before it runs, and takes what its largest plan needs, once; with
- * allow_growth it takes what the plan at hand needs, and more when a larger one comes. A limit, in bytes or as a part of
- * what the GPU has, makes a step that does not fit fail before it begins. The GPU is a virtual one of 100 MiB.
+ * Nothing is taken by listing devices. A session plans before it runs, and takes what its largest plan needs, once;
+ * with allow_growth it takes what the plan at hand needs, and more when a larger one comes. A limit, in bytes or as a
+ * part of what the GPU has, makes a step that does not fit fail before it begins. The GPU is a virtual one of 100 MiB.
  *
- * prints: listed: 0 of 100 MiB.*at once: 40001[0-9]+ bytes, then 40001.*growing: 40[0-9][0-9][0-9] bytes, then 40001.*limit 1 MiB: .*GPU:0 has no room.*fraction 0.4, 40 MiB: 1e.06
+ * prints: listed: 0 of 100 MiB.*at once: 40001[0-9]+ bytes, then 40001.*growing: 40[0-9][0-9][0-9] bytes, then
+ * 40001.*limit 1 MiB: .*GPU:0 has no room.*fraction 0.4, 40 MiB: 1e.06
  */
 #include "example.h"
 

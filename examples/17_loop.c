@@ -1,9 +1,11 @@
 /* 17_loop.c - a loop that goes on until its value is good enough, and its gradient.
  *
- * Newton's method for the square root: each round takes the mean of a guess and of x divided by it. How many rounds that
- * takes, the values decide; the gradient goes back through as many, and is that of the square root, 1 / (2 sqrt(x)).
+ * Newton's method for the square root: each round takes the mean of a guess and of x divided by it. How many rounds
+ * that takes, the values decide; the gradient goes back through as many, and is that of the square root, 1 / (2
+ * sqrt(x)).
  *
- * prints: sqrt\(2\) = 1\.41421 after 4 rounds, its slope 0\.35355.*sqrt\(1000\) = 31\.6228 after 7 rounds, its slope 0\.01581
+ * prints: sqrt\(2\) = 1\.41421 after 4 rounds, its slope 0\.35355.*sqrt\(1000\) = 31\.6228 after 7 rounds, its slope
+ * 0\.01581
  */
 #include "example.h"
 

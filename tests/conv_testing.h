@@ -79,7 +79,8 @@ static inline bool agrees(const char *kernel, const char *op, const lab *l, valu
     return status == TW_OK;
 }
 
-/* Through a fused ReLU, from the first pixel to the first output. False if the row is not there for this CPU or case. */
+/* Through a fused ReLU, from the first pixel to the first output. False if the row is not there for this CPU or
+ * case. */
 static inline bool not_a_number_passes(const char *kernel, const conv_case *t)
 {
     int64_t strides[4];

@@ -1,5 +1,6 @@
-/* failing_job.h - jobs in which an allocation fails, alone or with all that follow: the call in whose course that happens
- * says so, the same call succeeds when there is memory again, the numbers are those of an undisturbed job, nothing leaks.
+/* failing_job.h - jobs in which an allocation fails, alone or with all that follow: the call in whose course that
+ * happens says so, the same call succeeds when there is memory again, the numbers are those of an undisturbed job,
+ * nothing leaks.
  *
  * What libraries allocate (oneDNN, libgomp) is out of reach and does not fail. */
 #ifndef FAILING_JOB_H

@@ -1,4 +1,5 @@
-/* failing_trainer.h - a job for failing_job.h: a trainer with all that belongs to it, from the data set to evaluation. */
+/* failing_trainer.h - a job for failing_job.h: a trainer with all that belongs to it, from the data set to
+ * evaluation. */
 #ifndef FAILING_TRAINER_H
 #define FAILING_TRAINER_H
 

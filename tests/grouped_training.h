@@ -1,5 +1,5 @@
-/* grouped_training.h - a small network of convolutions in groups, trained on a device; or the same with a convolution for
- * each group by itself. */
+/* grouped_training.h - a small network of convolutions in groups, trained on a device; or the same with a convolution
+ * for each group by itself. */
 #ifndef GROUPED_TRAINING_H
 #define GROUPED_TRAINING_H
 

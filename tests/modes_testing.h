@@ -1,5 +1,5 @@
-/* modes_testing.h - small networks with all that a mode of update could get wrong, trained on any number of virtual GPUs,
- * and a digest of what a checkpoint says of them; for tests of modes. */
+/* modes_testing.h - small networks with all that a mode of update could get wrong, trained on any number of virtual
+ * GPUs, and a digest of what a checkpoint says of them; for tests of modes. */
 #ifndef MODES_TESTING_H
 #define MODES_TESTING_H
 

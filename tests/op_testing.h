@@ -1,5 +1,5 @@
-/* op_testing.h - runs single ops on the CPU, without a session, and compares them with golden values. What tests of ops and
- * kernels know of the inside they know by this header: kernel_testing.h, for single kernels, stands on it.
+/* op_testing.h - runs single ops on the CPU, without a session, and compares them with golden values. What tests of ops
+ * and kernels know of the inside they know by this header: kernel_testing.h, for single kernels, stands on it.
  *
  * One op:
  *
@@ -74,7 +74,8 @@ static inline void twt_op_release(twt_op *op)
     op->num_inputs = 0;
 }
 
-/* Prepares, and holds what a device promises: what it accepts it does not refuse afterwards, nor the other way round. */
+/* Prepares, and holds what a device promises: what it accepts it does not refuse afterwards, nor the other way
+ * round. */
 static inline tw_status twt_prepare(twi_device *device, twi_prepare *p, bool plain, const twi_kernel **kernel)
 {
     tw_error asked = {0}, *error = p->error;

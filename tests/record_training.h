@@ -90,8 +90,8 @@ static inline double record_distance(tw_trainer *trainer, const struct record_va
     return isnan(squares) ? INFINITY : worst;
 }
 
-/* An epoch is 10 steps. In two of them the rates fall to 0, those of the first layer's biases in one. Muon's is a quarter of
- * the record's, rates of what Muon does not update are the record's times the batch. */
+/* An epoch is 10 steps. In two of them the rates fall to 0, those of the first layer's biases in one. Muon's is a
+ * quarter of the record's, rates of what Muon does not update are the record's times the batch. */
 static inline tw_model record_model(void)
 {
     tw_model model = *tw_model_find("airbench");

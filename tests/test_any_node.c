@@ -1,6 +1,7 @@
 /* test_any_node.c - any op with any inputs and attributes: a node or an error, never anything else. What can be built,
  * and is small, is also differentiated and run; again, values or an error. Every type that a row allows has its turn.
- * Meant for the address and undefined-behaviour sanitizers, and reproducible: the same numbers are drawn in every run. */
+ * Meant for the address and undefined-behaviour sanitizers, and reproducible: the same numbers are drawn in every
+ * run. */
 #include "op_testing.h"
 
 #include <tower/nn.h>

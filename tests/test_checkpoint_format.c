@@ -907,7 +907,8 @@ static void any_flipped_bit_or_missing_end_is_refused(void **state)
 
 /* ---- what others, or nobody, would write ---- */
 
-/* An index of these entries, checksums and all, beside a data file of `words`, four floats; a second one has `others`. */
+/* An index of these entries, checksums and all, beside a data file of `words`, four floats; a second one has
+ * `others`. */
 typedef struct stored {
     const char *key;
     size_t key_size;
@@ -1190,8 +1191,8 @@ static void what_has_thirteen_dimensions_is_listed_and_not_read(void **state)
     twi_text_free(&key);
 }
 
-/* A length of two bytes leaves no room for the checksum of all lengths; one is longer than all; and two bytes come behind
- * lengths that have the right checksum and say that there is one. */
+/* A length of two bytes leaves no room for the checksum of all lengths; one is longer than all; and two bytes come
+ * behind lengths that have the right checksum and say that there is one. */
 static void lengths_of_strings_that_leave_no_room_are_refused(void **state)
 {
     (void)state;
@@ -1556,7 +1557,8 @@ static size_t bytes_of_table(const char *first, const char *second)
     return bytes;
 }
 
-/* Nor shorter: those of a block that ends with the beginning of the next key, or with what nothing of its length follows. */
+/* Nor shorter: those of a block that ends with the beginning of the next key, or with what nothing of its length
+ * follows. */
 static void keys_of_the_index_are_as_short_as_tensorflows(void **state)
 {
     (void)state;

@@ -708,7 +708,8 @@ static void compare_filter_gradients(tw_dtype T, tw_shape image, int size, tw_sh
     compare(gradient);
 }
 
-/* A convolution with a bias and its gradients, by the kernel of ours that TOWER_CONVOLUTIONS names, if it takes them. */
+/* A convolution with a bias and its gradients, by the kernel of ours that TOWER_CONVOLUTIONS names, if it takes
+ * them. */
 static void compare_convolutions(tw_dtype T, int channels, int filters, int size, int height, int width, bool same)
 {
     const char *padding = same ? "SAME" : "VALID";
@@ -1232,8 +1233,8 @@ static void travel(tw_graph *g, tw_variable **v, int count, int tower, tw_output
     }
 }
 
-/* The values of some variables, of their slots and of moving averages after a few updates, all on one device; *joined: they
- * were one node, weight decay, casts, cuts and all. */
+/* The values of some variables, of their slots and of moving averages after a few updates, all on one device; *joined:
+ * they were one node, weight decay, casts, cuts and all. */
 static void optimize(const char *device, int kind, int towers, tw_dtype dtype, bool mixed, bool travels, bool averaged,
                      const char *disable, tw_tensor **values, int *count, bool *joined)
 {
@@ -1406,8 +1407,8 @@ static void scalars_on_the_card_are_those_of_the_cpu(void **state)
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-/* The mean loss of logits that are T and its gradient, where a softmax works in float; scaled: a loss scale that is fed is
- * part of the gradient, and a constant one of the loss if not. */
+/* The mean loss of logits that are T and its gradient, where a softmax works in float; scaled: a loss scale that is fed
+ * is part of the gradient, and a constant one of the loss if not. */
 static void run_loss(const char *device, tw_tensor *logits, tw_tensor *labels, bool scaled, const char *disable,
                      tw_tensor *values[2], bool *joined)
 {
@@ -1660,8 +1661,8 @@ static float narrowed(double x)
     return tw_bfloat16_to_float(tw_float_to_bfloat16((float)x));
 }
 
-/* y[rows, columns] = x[rows, inner] * w + bias in bfloat16: sums are exact, for all are small multiples of 1/512, and what
- * a layer gives is rounded once. */
+/* y[rows, columns] = x[rows, inner] * w + bias in bfloat16: sums are exact, for all are small multiples of 1/512, and
+ * what a layer gives is rounded once. */
 static void narrow_layer(int64_t rows, int64_t inner, int64_t columns, const float *x, unsigned seed, bool relu, float *y)
 {
     tw_tensor *w = filled(TW_FLOAT32, TW_SHAPE(inner, columns), seed), *bias = filled(TW_FLOAT32, TW_SHAPE(columns), seed + 1);
@@ -1869,7 +1870,8 @@ static void compare_normed(tw_dtype T, int number, bool side, bool variable, boo
     }
 }
 
-/* Each variant, whose blocks leave the moments of what they store; where it does not fit, cuDNN's engine and a launch. */
+/* Each variant, whose blocks leave the moments of what they store; where it does not fit, cuDNN's engine and a
+ * launch. */
 static void normalized_convolutions_on_the_card_are_those_apart(void **state)
 {
     (void)state;
@@ -2218,7 +2220,8 @@ static void gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu(void **state
     tw_tensor_release(found);
 }
 
-/* Gradients of filters, which have their last axis first, and others; operands that are aligned, and some that are not. */
+/* Gradients of filters, which have their last axis first, and others; operands that are aligned, and some that are
+ * not. */
 static void transposed_gradients_are_laid_end_to_end_as_their_variables_are(void **state)
 {
     (void)state;

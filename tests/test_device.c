@@ -284,7 +284,8 @@ static void close_marks(twi_device *d, void *timeline)
     (void)d, (void)timeline;
 }
 
-/* What is not told of both ways has no time of its own: it was where the one before it ended, the first at the beginning. */
+/* What is not told of both ways has no time of its own: it was where the one before it ended, the first at the
+ * beginning. */
 static void check_times(const tw_timeline *t)
 {
     double before = 0;

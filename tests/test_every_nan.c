@@ -1,6 +1,6 @@
-/* test_every_nan.c - a NaN is made at a drawn step, place of the network, tower and number of devices, forwards or in the
- * gradients alone: the run ends or does not save it, and the node that made it is named by step and device. What no loss and
- * no variable ever meets (a maximum passes over it) ends nothing. test_trainer.c tries one. label: once */
+/* test_every_nan.c - a NaN is made at a drawn step, place of the network, tower and number of devices, forwards or in
+ * the gradients alone: the run ends or does not save it, and the node that made it is named by step and device. What no
+ * loss and no variable ever meets (a maximum passes over it) ends nothing. test_trainer.c tries one. label: once */
 #include "testing.h"
 
 #include "faulty_files.h" /* scratch_folder */
@@ -28,7 +28,8 @@ static int draw(int count)
     return rand() / 7 % count;
 }
 
-/* 0, and at the step one: NaN. The element alone, if it is forwards: 0 / (how far away the step is + 1 at all others). */
+/* 0, and at the step one: NaN. The element alone, if it is forwards: 0 / (how far away the step is + 1 at all
+ * others). */
 static tw_output nothing_or_nan(tw_graph *g, tw_output x, tw_output away)
 {
     tw_shape shape = tw_output_shape(x);

@@ -1,6 +1,7 @@
 /* test_every_pair.c - element-wise ops, of every row that says to be one: of all pairs of a few numbers they give in
- * each type what they give in the widest, in whatever way the two inputs move or stay, in few elements and in as many as
- * several threads share, by the plain kernel and by the fastest. Complex ones have another of the numbers as imaginary part. */
+ * each type what they give in the widest, in whatever way the two inputs move or stay, in few elements and in as many
+ * as several threads share, by the plain kernel and by the fastest. Complex ones have another of the numbers as
+ * imaginary part. */
 #include "typed_testing.h"
 
 enum {

@@ -1,5 +1,5 @@
-/* Downloads, over file URLs and from a server that misbehaves: resumed, cut, of the wrong length or content; archives; the
- * lock. */
+/* Downloads, over file URLs and from a server that misbehaves: resumed, cut, of the wrong length or content; archives;
+ * the lock. */
 #include "testing.h"
 
 #include "base/file.h"

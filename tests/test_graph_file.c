@@ -40,7 +40,8 @@ static void a_file_is_known_by_what_is_in_it(void **state)
     }
 }
 
-/* What two graphs compute of the same numbers; those of the model's loss after one step are in make_files.py's output. */
+/* What two graphs compute of the same numbers; those of the model's loss after one step are in make_files.py's
+ * output. */
 static double loss_of(const char *path, const char *checkpoint)
 {
     tw_error error = {0};

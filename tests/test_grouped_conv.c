@@ -1,5 +1,5 @@
-/* Convolutions in groups: each kernel that takes one, and graphs of them on every kind of device, against a convolution for
- * each group by itself. */
+/* Convolutions in groups: each kernel that takes one, and graphs of them on every kind of device, against a convolution
+ * for each group by itself. */
 #include "conv_testing.h"
 #include "grouped_training.h"
 

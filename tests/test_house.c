@@ -184,8 +184,9 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
 /* ---- which tests look inside --------------------------------------------------------------------------------- */
 
 /* Tests use public functions, so that what is inside can change. These do not, each for its reason; a helper that
- * several share stands for them, and a folder for the sources of one program. There is room for no more than MOST_INSIDE:
- * whoever wants to add one asks first whether users would like to know as well, and then in which of these it belongs. */
+ * several share stands for them, and a folder for the sources of one program. There is room for no more than
+ * MOST_INSIDE: whoever wants to add one asks first whether users would like to know as well, and then in which of these
+ * it belongs. */
 enum { MOST_INSIDE = 16 };
 static const struct {
     const char *file, *reason;

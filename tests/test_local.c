@@ -155,7 +155,8 @@ static void no_step_allocates_from_the_second_meeting_on(void **state)
 
 /* ---- what is computed -------------------------------------------------------------------------------------------- */
 
-/* Of two trainers with the same steps one meets after the second: what it has then is the mean of what the other has. */
+/* Of two trainers with the same steps one meets after the second: what it has then is the mean of what the other
+ * has. */
 static void copies_become_their_mean_and_slots_stay(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_loops.c - the CPU's own vector loops: against the plain kernels, against each other, on any number of threads; and
- * the arithmetic of loops on a card that a host can do too. */
+/* test_loops.c - the CPU's own vector loops: against the plain kernels, against each other, on any number of threads;
+ * and the arithmetic of loops on a card that a host can do too. */
 #include "kernel_testing.h"
 
 #include "device/cpu/plain/products.h"
@@ -9,7 +9,8 @@
 
 /* ---- kernels against plain ones ---------------------------------------------------------------------------- */
 
-/* Runs an op on the fast kernel and on the plain one; outputs must agree, and one thread must give the bits of three. */
+/* Runs an op on the fast kernel and on the plain one; outputs must agree, and one thread must give the bits of
+ * three. */
 static void compare(const char *op, const char *kernel, const tw_attr *attrs, int num_attrs, value *inputs,
                     int num_inputs, value *outputs, int num_outputs)
 {

@@ -200,9 +200,8 @@ static void mnist_starts_near_the_log_of_ten_and_learns_with_adam(void **state)
     finish(&r);
 }
 
-/* With the last weights at zero every class is as likely: ln 11. Glorot's uniform kernels have the variance
- * 2 / (fan_in + fan_out), so the decay of the others is a sum that one can write down; scales of batch normalization are
- * ones. */
+/* With the last weights at zero every class is as likely: ln 11. Glorot's uniform kernels have the variance 2 / (fan_in
+ * + fan_out), so the decay of the others is a sum that one can write down; scales of batch normalization are ones. */
 static void first_loss_of_a_residual_network_is_the_closed_forms(void **state)
 {
     (void)state;

@@ -281,8 +281,9 @@ static void buckets_in_the_order_of_the_backward_pass_change_what_travels_and_no
 
 enum { LAYERS = 24, LAYER = 8 };
 
-/* Steps of a device, as the latest run's trace lists them: the first that adds for the reduction or takes a part of it from
- * another device, and the last of the towers' own work. `fed` is the one node that is copied for another reason. */
+/* Steps of a device, as the latest run's trace lists them: the first that adds for the reduction or takes a part of it
+ * from another device, and the last of the towers' own work. `fed` is the one node that is copied for another
+ * reason. */
 static void find_steps(const char *trace, int device, const tw_node *fed, int *meets, int *own)
 {
     char here[32], of_fed[64];

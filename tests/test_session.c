@@ -7,7 +7,7 @@
 #include <tower/ops.h>
 #include <tower/session.h>
 
-/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fixture {
     tw_graph *g;
@@ -61,7 +61,7 @@ static tw_output matrix(fixture *f, int rows, int columns, const float *values)
     return tw_constant_floats(f->g, TW_SHAPE(rows, columns), values);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void matmul_of_the_guide_gives_the_guides_values(void **state)
 {
@@ -360,7 +360,7 @@ static void an_unfed_placeholder_is_named(void **state)
     close_fixture(&f);
 }
 
-/* ---- variables ----------------------------------------------------------------------------------------------------- */
+/* ---- variables --------------------------------------------------------------------------------------------------- */
 
 /* Its shape can be, and no memory holds it: so it is neither folded nor planned. */
 static void refuse_to_fill(int64_t rows, int64_t columns, const char *message)
@@ -501,7 +501,7 @@ static void variables_can_be_set_and_read_from_outside(void **state)
     close_fixture(&f);
 }
 
-/* ---- towers -------------------------------------------------------------------------------------------------------- */
+/* ---- towers ------------------------------------------------------------------------------------------------------ */
 
 /* The mean of 2..9 towers' tensors through the averaging nodes equals the tree's and does not depend on devices. */
 static void the_average_of_towers_has_the_same_bits_on_any_number_of_devices(void **state)
@@ -543,7 +543,7 @@ static void the_average_of_towers_has_the_same_bits_on_any_number_of_devices(voi
     }
 }
 
-/* ---- promises ------------------------------------------------------------------------------------------------------ */
+/* ---- promises ---------------------------------------------------------------------------------------------------- */
 
 static void a_repeated_run_allocates_nothing(void **state)
 {
@@ -761,7 +761,7 @@ static void tasks_that_are_only_planned_for_run_nothing(void **state)
     assert_int_equal(tw_devices_create(&options, &f.devices, &error), TW_INVALID_ARGUMENT);
 }
 
-/* ---- streams of random numbers ------------------------------------------------------------------------------------- */
+/* ---- streams of random numbers ----------------------------------------------------------------------------------- */
 
 static tw_tensor *place_of_stream(fixture *f, const char **name)
 {

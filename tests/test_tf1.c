@@ -238,7 +238,8 @@ static void a_reference_passed_on_is_seen_as_the_last_writer_left_it(void **stat
     tw_graph_destroy(g);
 }
 
-/* v/read is the variable's memory: r = identity(v/read) behind u = assign_add(v, 1) is what u has left, in TensorFlow 1. */
+/* v/read is the variable's memory: r = identity(v/read) behind u = assign_add(v, 1) is what u has left, in TensorFlow
+ * 1. */
 static void a_read_passed_on_is_seen_as_the_last_writer_left_it(void **state)
 {
     (void)state;

@@ -72,8 +72,8 @@ static bool is_small(const tw_node *node)
     return true;
 }
 
-/* Builds it, and runs it by the plain kernel and the fastest. Of what is fed the shapes are known, and the values when it
- * runs. */
+/* Builds it, and runs it by the plain kernel and the fastest. Of what is fed the shapes are known, and the values when
+ * it runs. */
 static void try_as(const twt_op *given_op, bool fed, const char *what)
 {
     twt_op op = *given_op;

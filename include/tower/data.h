@@ -107,8 +107,8 @@ TW_API const char *tw_dataset_class_name(const tw_dataset *dataset, int label);
  * Borrowed. */
 TW_API const char *tw_dataset_file(const tw_dataset *dataset, int i);
 
-/* The SHA-256 of its sizes, labels and pixels, as 64 digits: data sets with the same are the same to a network. Computed
- * when it is first asked for, in a second for some hundred megabytes. Borrowed. */
+/* The SHA-256 of its sizes, labels and pixels, as 64 digits: data sets with the same are the same to a network.
+ * Computed when it is first asked for, in a second for some hundred megabytes. Borrowed. */
 TW_API const char *tw_dataset_digest(const tw_dataset *dataset);
 
 /* Looks at all of it: examples of each class [classes], mean and standard deviation of each channel [channels] in
@@ -161,8 +161,9 @@ typedef struct tw_pipeline_options {
  *
  * Let N be the number of examples of the data set. Example k of the stream is number k mod N of epoch k / N; when
  * shuffling, that is the image which a permutation keyed by (seed, epoch) puts there. Its distortions are drawn from
- * (seed, k), flips that alternate from (seed, image). Step s of T towers with batches of b consists of the examples sTb to (s+1)Tb - 1, of which tower t gets b
- * in a row from sTb + tb. With shares it consists of as many examples as they add up to, dealt in order of towers. */
+ * (seed, k), flips that alternate from (seed, image). Step s of T towers with batches of b consists of the examples sTb
+ * to (s+1)Tb - 1, of which tower t gets b in a row from sTb + tb. With shares it consists of as many examples as they
+ * add up to, dealt in order of towers. */
 typedef struct tw_pipeline tw_pipeline;
 
 /* Allocates all buffers and starts the threads; afterwards nothing is allocated. The data set must outlive the
@@ -175,8 +176,8 @@ TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline
  * those that are. NULL is fine. */
 TW_API void tw_pipeline_destroy(tw_pipeline *pipeline);
 
-/* How large the images would be that a pipeline of these options makes of the data set's: of the options augmentation and
- * crop are looked at. TW_INVALID_ARGUMENT: images smaller than the crop, or an augmentation that there is not. */
+/* How large the images would be that a pipeline of these options makes of the data set's: of the options augmentation
+ * and crop are looked at. TW_INVALID_ARGUMENT: images smaller than the crop, or an augmentation that there is not. */
 TW_API tw_status tw_pipeline_image_size(const tw_dataset *dataset, const tw_pipeline_options *options, int *height,
                                         int *width, tw_error *error);
 

@@ -90,8 +90,8 @@ static inline tw_device_info tw_devices_info(const tw_devices *devices, int i)
     return info;
 }
 
-/* Names as placement takes them: "/gpu:0", "cpu:1", "gpu:GPU-8a7e...". The first device of the set that has all that the
- * name gives, as for tw_devices_info(); -1: there is none, or this is no device's name. */
+/* Names as placement takes them: "/gpu:0", "cpu:1", "gpu:GPU-8a7e...". The first device of the set that has all that
+ * the name gives, as for tw_devices_info(); -1: there is none, or this is no device's name. */
 TW_API int tw_devices_find(const tw_devices *devices, const char *name);
 TW_API bool tw_device_is(const char *name, const char *type); /* whether the name gives that type: "CPU", "GPU" */
 TW_API bool tw_device_in_job(const char *name, const char *job); /* or that job: "worker", "ps" */
@@ -130,8 +130,8 @@ TW_API const char *tw_devices_why_no_gpu(void);
  * *about says in one plain line why it cannot be used. Both are borrowed, valid for ever. */
 TW_API const char *tw_devices_nccl(const char **about);
 
-/* Whether NCCL can reduce between towers on these devices (names[count], as in placement); the message says why not: each
- * needs a whole card of its own. */
+/* Whether NCCL can reduce between towers on these devices (names[count], as in placement); the message says why not:
+ * each needs a whole card of its own. */
 TW_API tw_status tw_devices_check_nccl(const tw_devices *devices, const char *const *names, int count, tw_error *error);
 
 #ifdef __cplusplus

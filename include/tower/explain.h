@@ -1,5 +1,5 @@
-/* explain.h - what a session decided, and why: where each node runs, what became of it, what plans are made of, what soft
- * placement moved, who holds which memory.
+/* explain.h - what a session decided, and why: where each node runs, what became of it, what plans are made of, what
+ * soft placement moved, who holds which memory.
  *
  *     tw_session_prepare(session, NULL, 0, &train, 1, &error);      ... or after a run
  *     tw_explanation *why;
@@ -217,8 +217,8 @@ typedef struct tw_memory {
     int num_devices;
 } tw_memory;
 
-/* Who holds, or will hold, which memory, by the plans made so far (tw_session_prepare, tw_session_run): to the byte what
- * tw_devices_info() counts for this session afterwards. Yours: tw_memory_destroy(), before the session. */
+/* Who holds, or will hold, which memory, by the plans made so far (tw_session_prepare, tw_session_run): to the byte
+ * what tw_devices_info() counts for this session afterwards. Yours: tw_memory_destroy(), before the session. */
 TW_API tw_status tw_session_memory(tw_session *session, tw_memory **memory, tw_error *error);
 TW_API void tw_memory_destroy(tw_memory *memory); /* NULL is fine */
 

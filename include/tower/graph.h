@@ -29,14 +29,15 @@ TW_API tw_status tw_graph_status(const tw_graph *graph);
 TW_API const char *tw_graph_message(const tw_graph *graph); /* "" while all is well; names node, op and shapes */
 
 /* For builders of your own, which are read like those of the library. tw_graph_fail() latches an error (the first wins)
- * and returns its code. tw_graph_keep() gives memory that lasts as long as the graph: a copy of `from`, or zeros if that
- * is NULL; NULL when memory ran out, which is for the caller to latch. */
+ * and returns its code. tw_graph_keep() gives memory that lasts as long as the graph: a copy of `from`, or zeros if
+ * that is NULL; NULL when memory ran out, which is for the caller to latch. */
 TW_API tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
 TW_API void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes);
 
-/* From which line of a program's text the graph is built from here on, for messages: an error that latches and a run's error
- * about a node that was built since end with " (model.c:41)". Copies `file`; NULL forgets. Gives the graph back. C and C++ need
- * not call it: with tower.h each call that builds says where it stands (located.h). For bindings of other languages. */
+/* From which line of a program's text the graph is built from here on, for messages: an error that latches and a run's
+ * error about a node that was built since end with " (model.c:41)". Copies `file`; NULL forgets. Gives the graph back.
+ * C and C++ need not call it: with tower.h each call that builds says where it stands (located.h). For bindings of
+ * other languages. */
 TW_API tw_graph *tw_graph_at(tw_graph *graph, const char *file, int line);
 
 /* Takes back what was built since the graph had `num_nodes` nodes, and the error that has latched: nodes, variables,
@@ -104,8 +105,8 @@ TW_API tw_attr tw_attr_shapes(const char *name, const tw_shape *values, int coun
 /* Adds a node of any registered op: the door beneath all typed builders in ops.h and nn.h. Attributes that follow from
  * the inputs (T, N) and those with defaults may be left out. A list input `N*T` is given as that many consecutive
  * inputs. Name NULL: the op's name, made unique within the name scope ("MatMul", "MatMul_1", ...); a name that ends in
- * '/' (as tw_name_scope() gives it) is taken whole, whatever scope is open. A control input is written as an output with
- * index -1 among the inputs, after the data inputs. */
+ * '/' (as tw_name_scope() gives it) is taken whole, whatever scope is open. A control input is written as an output
+ * with index -1 among the inputs, after the data inputs. */
 TW_API tw_node *tw_add_node(tw_graph *graph, const char *op, const char *name, const tw_output *inputs,
                             int num_inputs, const tw_attr *attrs, int num_attrs);
 
@@ -206,8 +207,8 @@ TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(
 typedef const char *tw_device_function(void *user, const tw_node *node);
 TW_API void tw_enter_device_function(tw_graph *graph, tw_device_function *function, void *user);
 /* A device function that spreads variables: each new one goes to the device with the fewest elements (or bytes) so far,
- * the first among equals; every other node goes to `worker`. What inner scopes decided stands. Keep it where it is until
- * the scope is left; towers that share variables use one:
+ * the first among equals; every other node goes to `worker`. What inner scopes decided stands. Keep it where it is
+ * until the scope is left; towers that share variables use one:
  *
  *     const char *gpus[] = {"/gpu:0", "/gpu:1"};
  *     int64_t loads[2] = {0};
@@ -309,8 +310,8 @@ TW_API tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *na
 /* One node that runs every variable's initializer. */
 TW_API tw_output tw_initialize_variables(tw_graph *graph);
 
-/* A variable of exactly this name that begins as `variable` does: what another tower works with. It is not trainable. It
- * goes where the open device scopes say. Checkpoints leave it out, and when they are restored it gets the value of
+/* A variable of exactly this name that begins as `variable` does: what another tower works with. It is not trainable.
+ * It goes where the open device scopes say. Checkpoints leave it out, and when they are restored it gets the value of
  * `variable`. It is an error if the name is taken. */
 TW_API tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, const char *name);
 
@@ -341,9 +342,9 @@ TW_API const char *tw_graph_collection(const tw_graph *graph, int i); /* its nam
 
 /* Adds the nodes that compute d(sum of ys)/d(xs[i]) into grads[i], under the name scope "gradients". Each node is
  * colocated with the op it differentiates. Where no path leads from xs[i] to a y, grads[i] is {NULL, 0}: "none".
- * grad_ys (may be NULL) are the gradients flowing into ys; ones otherwise, but complex ys must have theirs. By a complex
- * x = a + ib the gradient is the complex number dy/da + i dy/db, as in TensorFlow. An op without a gradient on a path that
- * needs one latches an error that names the op and the node. */
+ * grad_ys (may be NULL) are the gradients flowing into ys; ones otherwise, but complex ys must have theirs. By a
+ * complex x = a + ib the gradient is the complex number dy/da + i dy/db, as in TensorFlow. An op without a gradient on
+ * a path that needs one latches an error that names the op and the node. */
 TW_API void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys,
                          const tw_output *xs, int num_xs, tw_output *grads);
 /* The same with the names that TensorFlow's C API gives: under the name scope `prefix`, by ops alone, PREFIX/OnesLike,

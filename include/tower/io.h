@@ -149,11 +149,11 @@ TW_API tw_status tw_event_reader_next(tw_event_reader *reader, tw_event *event, 
 
 /* ---- graphs ------------------------------------------------------------------------------------------------- */
 
-/* The whole graph as a serialized GraphDef message, in order of creation, with the shapes of all outputs for TensorBoard
- * (tw_event_writer_add_graph). TensorFlow imports and runs it: what brings a step's examples from outside, as tw_input()
- * does, is a placeholder for each output there (NAME, NAME/output_1, ...), and a data set that lies on a device a variable. Variables
- * keep their names but not their values, which are in checkpoints. *bytes is yours: tw_free(). TW_INVALID_ARGUMENT if it
- * would take 2 GiB or more. */
+/* The whole graph as a serialized GraphDef message, in order of creation, with the shapes of all outputs for
+ * TensorBoard (tw_event_writer_add_graph). TensorFlow imports and runs it: what brings a step's examples from outside,
+ * as tw_input() does, is a placeholder for each output there (NAME, NAME/output_1, ...), and a data set that lies on a
+ * device a variable. Variables keep their names but not their values, which are in checkpoints. *bytes is yours:
+ * tw_free(). TW_INVALID_ARGUMENT if it would take 2 GiB or more. */
 TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error);
 /* The same of those nodes alone that the outputs need. */
 TW_API tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *outputs, int num_outputs, void **bytes,
@@ -163,15 +163,15 @@ TW_API tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *ou
 TW_API tw_status tw_node_export(const tw_node *node, void **bytes, size_t *size, tw_error *error);
 
 /* Adds the nodes of a serialized GraphDef, by whomever it was written, in an order in which inputs come first. They are
- * named "PREFIX/name" (prefix NULL or "": as in the file) and take their devices from the file; open scopes do not count.
- * Queues and readers of before version 26 (FIFOQueue, ReaderRead) become those of today (FIFOQueueV2, ReaderReadV2).
- * What is assigned and read through a VarHandleOp or VariableV2 becomes a variable of the graph, not trainable, since the file does not
- * tell; with another of that name it shares its value.
+ * named "PREFIX/name" (prefix NULL or "": as in the file) and take their devices from the file; open scopes do not
+ * count. Queues and readers of before version 26 (FIFOQueue, ReaderRead) become those of today (FIFOQueueV2,
+ * ReaderReadV2). What is assigned and read through a VarHandleOp or VariableV2 becomes a variable of the graph, not
+ * trainable, since the file does not tell; with another of that name it shares its value.
  *
  * A node of an op that Tower lacks, or that asks of one what it cannot do here (a type such as complex64, more than
  * TW_MAX_RANK dimensions, an attribute of a newer writer), and those that take something from such a node, are kept as
- * nodes without outputs of the op "_Unknown": a run that needs one fails with TW_NOT_FOUND and says op and reason, others
- * never mind, and an export writes what the file said. So what nobody needs may be anything, loops too.
+ * nodes without outputs of the op "_Unknown": a run that needs one fails with TW_NOT_FOUND and says op and reason,
+ * others never mind, and an export writes what the file said. So what nobody needs may be anything, loops too.
  *
  * All is checked before anything is added: attributes, types, shapes, names, cycles; the error names the node.
  * TW_ALREADY_EXISTS: the graph has a node of a name. TW_RESOURCE_EXHAUSTED also for files that are small but would take
@@ -261,10 +261,11 @@ typedef struct tw_load_options {
     bool keep_message;  /* *about has the MetaGraphDef, too */
 } tw_load_options;
 
-/* Adds the graph of a file, whatever it is called: a GraphDef, a MetaGraphDef, a SavedModel, each in binary or in text, or
- * the last graph in an event file; of a directory, the SavedModel in it or what lies beside its latest checkpoint. It is read as by tw_graph_import() and
- * tw_meta_graph_import(), and a text as the message that it spells. options NULL: all zero. *about is yours:
- * tw_graph_about_destroy(); it belongs to the graph, which has to outlive it. about NULL: not wanted. */
+/* Adds the graph of a file, whatever it is called: a GraphDef, a MetaGraphDef, a SavedModel, each in binary or in text,
+ * or the last graph in an event file; of a directory, the SavedModel in it or what lies beside its latest checkpoint.
+ * It is read as by tw_graph_import() and tw_meta_graph_import(), and a text as the message that it spells. options
+ * NULL: all zero. *about is yours: tw_graph_about_destroy(); it belongs to the graph, which has to outlive it. about
+ * NULL: not wanted. */
 TW_API tw_status tw_graph_load(tw_graph *graph, const char *path, const tw_load_options *options, tw_graph_about **about,
                                tw_error *error);
 TW_API void tw_graph_about_destroy(tw_graph_about *about); /* NULL is fine */
@@ -277,23 +278,23 @@ typedef struct tw_meta_graph_options {
     int num_signatures;
 } tw_meta_graph_options;
 
-/* The graph as a serialized MetaGraphDef, as tf.train.export_meta_graph writes it: the nodes of tw_graph_export(), those of
- * a Saver of all variables (copies, tw_copy_variable(), are none of its), the collections, variables and queue runners
- * among them, and the signatures. tf.train.import_meta_graph() gives a Saver that restores what tw_save() saved.
- * options NULL: all zero. *bytes is yours: tw_free(). */
+/* The graph as a serialized MetaGraphDef, as tf.train.export_meta_graph writes it: the nodes of tw_graph_export(),
+ * those of a Saver of all variables (copies, tw_copy_variable(), are none of its), the collections, variables and queue
+ * runners among them, and the signatures. tf.train.import_meta_graph() gives a Saver that restores what tw_save()
+ * saved. options NULL: all zero. *bytes is yours: tw_free(). */
 TW_API tw_status tw_meta_graph_export(const tw_graph *graph, const tw_meta_graph_options *options, void **bytes,
                                       size_t *size, tw_error *error);
 
-/* Makes DIRECTORY a SavedModel with the values that the session's variables have: saved_model.pb, variables/. Without tags
- * it has "serve". TW_ALREADY_EXISTS: there is one. */
+/* Makes DIRECTORY a SavedModel with the values that the session's variables have: saved_model.pb, variables/. Without
+ * tags it has "serve". TW_ALREADY_EXISTS: there is one. */
 TW_API tw_status tw_saved_model_save(tw_session *session, const char *directory, const tw_meta_graph_options *options,
                                      tw_error *error);
 
 /* ---- arrays ------------------------------------------------------------------------------------------------- */
 
-/* NumPy's files of one array (.npy, versions 1 to 3), of numbers and bools in either order of bytes and of rows. Reading
- * gives a tensor of yours: tw_tensor_release(). Writing replaces the file as a whole; TW_UNIMPLEMENTED for types that
- * NumPy lacks. */
+/* NumPy's files of one array (.npy, versions 1 to 3), of numbers and bools in either order of bytes and of rows.
+ * Reading gives a tensor of yours: tw_tensor_release(). Writing replaces the file as a whole; TW_UNIMPLEMENTED for
+ * types that NumPy lacks. */
 TW_API tw_status tw_tensor_read_npy(const char *path, tw_tensor **tensor, tw_error *error);
 TW_API tw_status tw_tensor_write_npy(const tw_tensor *tensor, const char *path, tw_error *error);
 

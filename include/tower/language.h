@@ -17,7 +17,8 @@
  * TW_LIST(type, ...)      two arguments, a pointer to these values and their number: TW_LIST(tw_output, loss, train)
  * TW_VALUE(type, ...)     a struct of these members, all of them: TW_VALUE(tw_initializer, TW_INIT_CONSTANT, 0.1f, 0, 0)
  *
- * In C what TW_OPTIONS, TW_ARRAY and TW_LIST point to lives to the end of the block, in C++ to the end of the statement. */
+ * In C what TW_OPTIONS, TW_ARRAY and TW_LIST point to lives to the end of the block, in C++ to the end of the
+ * statement. */
 #ifndef TOWER_LANGUAGE_H
 #define TOWER_LANGUAGE_H
 

@@ -98,8 +98,9 @@ typedef struct tw_model {
      * either way. */
     tw_output (*logits)(tw_graph *graph, const struct tw_model *model, tw_output images, tw_dtype dtype, bool training);
 
-    /* The variable of that name, which is not trained, begins with a value that depends on the data, such as tw_whitening_filters(): what this
-     * makes of the first `data_images` images of the data set, as evaluation sees them. NULL: there is none. */
+    /* The variable of that name, which is not trained, begins with a value that depends on the data, such as
+     * tw_whitening_filters(): what this makes of the first `data_images` images of the data set, as evaluation sees
+     * them. NULL: there is none. */
     const char *data_variable;
     int data_images;
     tw_output (*data_value)(tw_graph *graph, const struct tw_model *model, tw_output images);
@@ -119,7 +120,8 @@ TW_API const tw_model *tw_model_at(int i);
 
 /* The loss of one tower in training: mean cross-entropy and the model's weight decay, added to the collection "losses",
  * plus what else the network put there inside the open name scope. labels are int32 [N]. What the tower says of its
- * images joins the collections "logits" (float [N,classes]), "probabilities" (their softmax) and "classes" (int64 [N]). */
+ * images joins the collections "logits" (float [N,classes]), "probabilities" (their softmax) and "classes" (int64
+ * [N]). */
 TW_API tw_output tw_model_loss(tw_graph *graph, const tw_model *model, tw_output images, tw_output labels,
                                tw_dtype dtype);
 
@@ -181,8 +183,8 @@ TW_API void tw_scores_destroy(tw_scores *scores); /* NULL is fine */
 /* ---- prediction ------------------------------------------------------------------------------------------------ */
 
 /* The network with the values of a checkpoint (or the latest of a directory; `raw` as above) as constants: a GraphDef
- * for TensorFlow and whatever else reads these. It takes "images" [?, height, width, channels], as the model's evaluation
- * makes them of pixels, and gives "logits" and "probabilities" [?, classes]. *bytes is yours: tw_free(). */
+ * for TensorFlow and whatever else reads these. It takes "images" [?, height, width, channels], as the model's
+ * evaluation makes them of pixels, and gives "logits" and "probabilities" [?, classes]. *bytes is yours: tw_free(). */
 TW_API tw_status tw_freeze(const tw_model *model, const char *checkpoint, bool raw, void **bytes, size_t *size,
                            tw_error *error);
 

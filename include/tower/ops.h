@@ -106,14 +106,15 @@ TW_API tw_output tw_conj(tw_graph *graph, tw_output x);  /* the conjugate; real 
 /* ---- Fourier transforms (src/ops/fourier.c) ----------------------------------------------------------------- */
 
 /* Over the last `axes` axes, 1 to 3, of complex numbers: each of the n numbers along an axis becomes the sum over k of
- * x_k e^(-2 pi i j k / n), for j from 0 to n - 1. The inverse has e^(+2 pi i j k / n) and divides by n. Any n; those whose
- * prime factors are small are fastest. */
+ * x_k e^(-2 pi i j k / n), for j from 0 to n - 1. The inverse has e^(+2 pi i j k / n) and divides by n. Any n; those
+ * whose prime factors are small are fastest. */
 TW_API tw_output tw_fft(tw_graph *graph, tw_output x, int axes);
 TW_API tw_output tw_inverse_fft(tw_graph *graph, tw_output x, int axes);
 
-/* The same of real numbers, float or double, whose transform is complex64 or complex128 and has along the last axis only
- * the n / 2 + 1 numbers that say the rest; and back. `lengths` are n along each of the axes of the real numbers, to which
- * what is transformed is cut or filled up with zeros; NULL: as long as they are (n = 2 (m - 1) of m complex ones). */
+/* The same of real numbers, float or double, whose transform is complex64 or complex128 and has along the last axis
+ * only the n / 2 + 1 numbers that say the rest; and back. `lengths` are n along each of the axes of the real numbers,
+ * to which what is transformed is cut or filled up with zeros; NULL: as long as they are (n = 2 (m - 1) of m complex
+ * ones). */
 TW_API tw_output tw_real_fft(tw_graph *graph, tw_output x, int axes, const int64_t *lengths);
 TW_API tw_output tw_inverse_real_fft(tw_graph *graph, tw_output x, int axes, const int64_t *lengths);
 
@@ -183,8 +184,8 @@ TW_API tw_output tw_gather_nd(tw_graph *graph, tw_output params, tw_output indic
 TW_API tw_output tw_scatter_nd(tw_graph *graph, tw_output indices, tw_output updates, tw_output shape); /* adds up */
 TW_API tw_output tw_unsorted_segment_sum(tw_graph *graph, tw_output data, tw_output ids, int num_segments);
 
-/* A sum of rows, as the last of these makes it and as gradients of tw_gather() are: values[i] is a part of row ids[i] of
- * `count`, and rows that nobody names are 0. Who knows it can touch those rows alone. */
+/* A sum of rows, as the last of these makes it and as gradients of tw_gather() are: values[i] is a part of row ids[i]
+ * of `count`, and rows that nobody names are 0. Who knows it can touch those rows alone. */
 typedef struct tw_rows {
     tw_output values, ids;
     int count;
@@ -251,23 +252,26 @@ TW_API tw_output tw_apply_rms_prop(tw_graph *graph, tw_output handle, tw_output 
 TW_API tw_output tw_no_op(tw_graph *graph); /* runs after the open control scopes' nodes, and does nothing */
 /* One node that runs after all of them; "group_deps" unless tw_name() says otherwise. */
 TW_API tw_output tw_group(tw_graph *graph, const tw_output *outputs, int count);
-/* Fails the run when the condition (a bool scalar) is false; the message shows `summarize` elements of each of `data`. */
+/* Fails the run when the condition (a bool scalar) is false; the message shows `summarize` elements of each of
+ * `data`. */
 TW_API tw_output tw_assert(tw_graph *graph, tw_output condition, const tw_output *data, int num_data, int summarize);
-/* Passes input on, and tells `message` and a few elements of each of `data` to the log (tw_set_log) whenever it runs. */
+/* Passes input on, and tells `message` and a few elements of each of `data` to the log (tw_set_log) whenever it
+ * runs. */
 TW_API tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *data, int num_data, const char *message);
 
 /* ---- conditions (src/ops/branch.c) ---------------------------------------------------------------------------- */
 
-/* `then` where the predicate, a bool, holds, else `otherwise`; they have one type and one shape. What is computed for one
- * of them alone stands in a block, and is not run where the other is taken; gradients flow back through the one that was.
+/* `then` where the predicate, a bool, holds, else `otherwise`; they have one type and one shape. What is computed for
+ * one of them alone stands in a block, and is not run where the other is taken; gradients flow back through the one
+ * that was.
  *
  *     tw_output small, large;
  *     TW_WHEN(g, is_small)   small = tw_square(g, x);
  *     TW_UNLESS(g, is_small) large = tw_sub(g, tw_abs(g, x), tw_scalar(g, 0.5f));
  *     tw_output y = tw_cond(g, is_small, small, large);
  *
- * What such a block changes (tw_assign() and its like) is changed only if it is taken: name it among what is run. A value of
- * a block that was not taken cannot be fetched. */
+ * What such a block changes (tw_assign() and its like) is changed only if it is taken: name it among what is run. A
+ * value of a block that was not taken cannot be fetched. */
 TW_API tw_output tw_cond(tw_graph *graph, tw_output predicate, tw_output then, tw_output otherwise);
 
 /* ---- loops (src/graph/loops.c) -------------------------------------------------------------------------------- */
@@ -334,8 +338,8 @@ TW_API void tw_map(tw_graph *graph, tw_map_function *function, void *user, const
 
 /* ---- collectives (src/ops/collective.c) ----------------------------------------------------------------------- */
 
-/* The sum of the inputs of all nodes of that shared name, of which there are num_devices, each on a real GPU of its own:
- * TensorFlow's NcclAllReduce, in no fixed order of addition. All of them run in a step, or none. tw_all_reduce()
+/* The sum of the inputs of all nodes of that shared name, of which there are num_devices, each on a real GPU of its
+ * own: TensorFlow's NcclAllReduce, in no fixed order of addition. All of them run in a step, or none. tw_all_reduce()
  * makes them. */
 TW_API tw_output tw_nccl_all_reduce(tw_graph *graph, tw_output input, int num_devices, const char *shared_name);
 

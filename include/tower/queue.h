@@ -58,8 +58,8 @@ TW_API void tw_dequeue_many(tw_graph *graph, tw_output queue, int64_t n, tw_outp
 TW_API void tw_dequeue_padded(tw_graph *graph, tw_output queue, int64_t n, const tw_shape *shapes,
                               tw_output *components);
 
-/* Nodes to run. After closing nothing can be put in any more; with cancel_pending_enqueues those who wait to do so fail,
- * else they come first. */
+/* Nodes to run. After closing nothing can be put in any more; with cancel_pending_enqueues those who wait to do so
+ * fail, else they come first. */
 TW_API tw_output tw_queue_close(tw_graph *graph, tw_output queue, bool cancel_pending_enqueues);
 TW_API tw_output tw_queue_size(tw_graph *graph, tw_output queue);      /* int32 */
 TW_API tw_output tw_queue_is_closed(tw_graph *graph, tw_output queue); /* bool */
@@ -94,7 +94,8 @@ typedef tw_status tw_coordinator_thread(tw_coordinator *coordinator, void *user,
 TW_API tw_status tw_coordinator_start(tw_coordinator *coordinator, const char *name, tw_coordinator_thread *thread,
                                       void *user, tw_error *error);
 
-/* why NULL: all is well. Of several reasons the first counts. TW_OUT_OF_RANGE is the end of the data, and no failure. */
+/* why NULL: all is well. Of several reasons the first counts. TW_OUT_OF_RANGE is the end of the data, and no
+ * failure. */
 TW_API void tw_coordinator_request_stop(tw_coordinator *coordinator, const tw_error *why);
 TW_API bool tw_coordinator_should_stop(tw_coordinator *coordinator);
 /* Waits at most so long for such a request; true if there is one. */

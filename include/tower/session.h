@@ -45,8 +45,8 @@ typedef struct tw_session_options {
                                       many are kept for shapes that come again; what was not used for longest goes. 0: 64 */
 } tw_session_options;
 
-/* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not ask
- * for what cannot be. A kernel may still refuse a node for its attributes or shapes when a run is planned. */
+/* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not
+ * ask for what cannot be. A kernel may still refuse a node for its attributes or shapes when a run is planned. */
 TW_API bool tw_devices_have_kernel(const tw_devices *devices, int device, const tw_node *node);
 
 /* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs, and during
@@ -86,9 +86,9 @@ TW_API tw_status tw_session_run_steps(tw_session *session, int64_t steps, const 
 /* The same for what most loops want: nothing is fed and nothing fetched. */
 TW_API tw_status tw_session_repeat(tw_session *session, tw_output node, int64_t steps, tw_error *error);
 
-/* A run in a lane of its own. Runs of one lane take turns and share memory and threads; runs of different lanes overlap,
- * each lane with its own, made when it is first used. tw_session_run() is lane 0, and so is everything below that
- * reads or sets what outlives a run (sources, variables, streams); lanes go up to 1023.
+/* A run in a lane of its own. Runs of one lane take turns and share memory and threads; runs of different lanes
+ * overlap, each lane with its own, made when it is first used. tw_session_run() is lane 0, and so is everything below
+ * that reads or sets what outlives a run (sources, variables, streams); lanes go up to 1023.
  *
  * Lanes share the variables and random streams, and nothing puts their accesses in order: when a run in one lane
  * changes what a run in another looks at, the latter sees old values, new ones, or some of each, as in TensorFlow.
@@ -101,9 +101,9 @@ typedef struct tw_receivers {
     int first, second;
 } tw_receivers;
 
-/* The same, where results[i] are wanted by to[i] alone, which saves sending them to all others: there they are tensors of
- * the same shape whose elements mean nothing. Strings and lists of tensors go to all, and so does all that a run fetches
- * in which a shape depends on values. to NULL: all. */
+/* The same, where results[i] are wanted by to[i] alone, which saves sending them to all others: there they are tensors
+ * of the same shape whose elements mean nothing. Strings and lists of tensors go to all, and so does all that a run
+ * fetches in which a shape depends on values. to NULL: all. */
 TW_API tw_status tw_session_run_to(tw_session *session, int lane, const tw_feed *feeds, int num_feeds,
                                    const tw_output *fetches, int num_fetches, const tw_receivers *to,
                                    tw_tensor **results, tw_error *error);
@@ -193,8 +193,8 @@ TW_API tw_status tw_session_plan_info(tw_session *session, tw_plan_info *info, t
 /* The same for the latest run of a lane. */
 TW_API tw_status tw_session_plan_info_in(tw_session *session, int lane, tw_plan_info *info, tw_error *error);
 
-/* Runs are traced from now on, or not any more, whatever the option says: to look at one of many. A plan that a card has
- * recorded without marks goes on untraced. */
+/* Runs are traced from now on, or not any more, whatever the option says: to look at one of many. A plan that a card
+ * has recorded without marks goes on untraced. */
 TW_API tw_status tw_session_set_trace(tw_session *session, bool on, tw_error *error);
 
 /* Writes the latest traced run as a Chrome trace (opens in Perfetto): one row a device, one slice a kernel. Of several

@@ -71,10 +71,10 @@ typedef struct tw_component {
 /* The i-th component, from 0; the first without a name ends them. */
 TW_API tw_component tw_component_at(int i);
 
-/* Everything the library wants to tell a person while it works (a soft placement that moved a node, a kernel that
- * was passed over) goes through one callback, none by default. The text has no trailing newline and is borrowed for the
- * call. Any thread may call it, several at once; once tw_set_log() has returned, none calls what was set before. It must
- * not call tw_set_log() itself. tw_set_log() takes the last level that is told. */
+/* Everything the library wants to tell a person while it works (a soft placement that moved a node, a kernel that was
+ * passed over) goes through one callback, none by default. The text has no trailing newline and is borrowed for the
+ * call. Any thread may call it, several at once; once tw_set_log() has returned, none calls what was set before. It
+ * must not call tw_set_log() itself. tw_set_log() takes the last level that is told. */
 typedef enum tw_log_level { TW_LOG_ERROR, TW_LOG_WARNING, TW_LOG_INFO, TW_LOG_DETAIL } tw_log_level;
 
 typedef void tw_log_function(void *user, int level /* a tw_log_level */, const char *text);

@@ -122,8 +122,8 @@ TW_API void *tw_tensor_data(const tw_tensor *tensor);       /* borrowed; row-maj
 /* Replaces element i of a TW_STRING tensor by a copy of bytes. */
 TW_API tw_status tw_tensor_set_string(tw_tensor *tensor, int64_t i, const char *data, size_t bytes);
 
-/* Element i as a double whatever the numeric dtype, of a complex one its real part; NAN for strings. Convenience for tests
- * and printing. */
+/* Element i as a double whatever the numeric dtype, of a complex one its real part; NAN for strings. Convenience for
+ * tests and printing. */
 TW_API double tw_tensor_value(const tw_tensor *tensor, int64_t i);
 
 /* The imaginary part of element i; 0 of types that have none. */

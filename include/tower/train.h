@@ -29,7 +29,8 @@ extern "C" {
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
 
-/* Adds a scalar to the collection "losses". Returns it. Anything that is known to be no scalar is an error that names it. */
+/* Adds a scalar to the collection "losses". Returns it. Anything that is known to be no scalar is an error that names
+ * it. */
 TW_API tw_output tw_add_loss(tw_graph *graph, tw_output loss);
 
 /* The sum of the losses whose names lie inside `scope` ("tower_0"; NULL: inside the open name scope): the loss of one
@@ -63,8 +64,8 @@ typedef struct tw_grads {
 /* tw_graph_at() of the optimizer's graph. Gives the optimizer back. */
 TW_API tw_optimizer *tw_optimizer_at(tw_optimizer *optimizer, const char *file, int line);
 
-/* Gradients of a loss, a scalar, with respect to all trainable variables that the graph has by now, in order of their creation,
- * under the name scope "gradients". */
+/* Gradients of a loss, a scalar, with respect to all trainable variables that the graph has by now, in order of their
+ * creation, under the name scope "gradients". */
 TW_API tw_grads *tw_compute_gradients(tw_optimizer *optimizer, tw_output loss);
 /* The same for the given variables. */
 TW_API tw_grads *tw_compute_gradients_of(tw_optimizer *optimizer, tw_output loss, tw_variable *const *variables,
@@ -102,14 +103,14 @@ typedef struct tw_average_options {
  * weights; a tower of weight 0 has no part in the mean.
  *
  * A gradient is sparse if it touches few rows: that of a variable which the towers read by one tw_gather() along axis 0
- * is UnsortedSegmentSum(values, row numbers). Such gradients are averaged by joining the towers' values and row numbers,
- * in order of towers, which is again such a node; so only the rows that were touched cross between devices. The log
- * names them. */
+ * is UnsortedSegmentSum(values, row numbers). Such gradients are averaged by joining the towers' values and row
+ * numbers, in order of towers, which is again such a node; so only the rows that were touched cross between devices.
+ * The log names them. */
 TW_API tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, int num_towers,
                                       const tw_average_options *options);
 
-/* The same mean for towers that have variables of their own: averages[t] (of [num_towers]) speaks of tower t's variables
- * and lies on its device. All of them have the same bits. On failure all are NULL.
+/* The same mean for towers that have variables of their own: averages[t] (of [num_towers]) speaks of tower t's
+ * variables and lies on its device. All of them have the same bits. On failure all are NULL.
  *
  * The spec says how, in the words of TensorFlow's benchmarks: ALGORITHM, ALGORITHM#SHARDS, ALGORITHM/ALGORITHM, or
  * SPEC:LIMIT:SPEC and so on, where gradients of at most LIMIT elements (suffixes k or K, M, G, T, of 1024) go by the
@@ -184,8 +185,8 @@ TW_API void tw_optimize_apart(tw_optimizer *optimizer, const char *ending, tw_op
 TW_API void tw_decouple_weight_decay(tw_optimizer *optimizer, float decay, int least_rank);
 
 /* From now on updates in a step whose gradients overflowed leave variables, slots and powers as they are, to the bit.
- * The scale is an automatic one; tw_unscale_gradients() is called before tw_apply_gradients(). RMSProp with momentum cannot, which is an error; without, its slot for that, which
- * nobody reads, is all that changes. */
+ * The scale is an automatic one; tw_unscale_gradients() is called before tw_apply_gradients(). RMSProp with momentum
+ * cannot, which is an error; without, its slot for that, which nobody reads, is all that changes. */
 TW_API void tw_guard_optimizer(tw_optimizer *optimizer, const tw_loss_scale *scale);
 
 /* One update of every variable that has a gradient, then global_step += 1 if that is given (NULL: no counter). Returns
@@ -296,17 +297,17 @@ typedef struct tw_restore_options {
     size_t size; /* TW_SIZED(tw_restore_options) sets it: see language.h */
     bool averages;      /* for evaluation: a variable whose moving average the checkpoint has gets that */
     bool allow_missing; /* variables that the checkpoint lacks keep what they have; otherwise it is an error */
-    /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same; "": it is
-     * not asked for, the variable keeps what it has. */
+    /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same; "": it
+     * is not asked for, the variable keeps what it has. */
     const char *(*rename)(void *user, const char *name);
     void *user;
 } tw_restore_options;
 
 /* Gives the variables of the session's graph, and its random streams, what the checkpoint holds; copies of variables
- * (tw_copy_variable) get what their originals get. What else it holds is passed over, so a graph for evaluation needs no
- * slots. Nothing is changed unless all can be: a variable that is missing, or of another type or shape, is an error that
- * names it and the checkpoint. *num_averages (may be NULL) says how many variables got their average. options NULL: all
- * zero. */
+ * (tw_copy_variable) get what their originals get. What else it holds is passed over, so a graph for evaluation needs
+ * no slots. Nothing is changed unless all can be: a variable that is missing, or of another type or shape, is an error
+ * that names it and the checkpoint. *num_averages (may be NULL) says how many variables got their average. options
+ * NULL: all zero. */
 TW_API tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
                             int *num_averages, tw_error *error);
 

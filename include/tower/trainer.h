@@ -250,11 +250,12 @@ typedef struct tw_trainer_options {
  *
  * The mean is over examples: where towers have unequal shares of them, each gradient counts for its share. Parameter
  * server and strong replicas give the same bits, wherever variables lie. What is saved has one copy of each variable,
- * with the names it would have without towers (those of independent towers are tower 0's), and any mode of update goes on
- * from it. Staged and relaxed updates keep what is under way in "NAME/Staged" and "NAME/Pending", and resume to the bit
- * too; where a checkpoint has none, they begin as a fresh run does. What is saved of several groups (TW_UPDATE_LOCAL) is
- * under each name the mean of the groups' variables (slots and moving averages, too), and beside it "group_k/NAME" for
- * each group, with which the run goes on to the bit. From a checkpoint of another mode all groups begin with the same.
+ * with the names it would have without towers (those of independent towers are tower 0's), and any mode of update goes
+ * on from it. Staged and relaxed updates keep what is under way in "NAME/Staged" and "NAME/Pending", and resume to the
+ * bit too; where a checkpoint has none, they begin as a fresh run does. What is saved of several groups
+ * (TW_UPDATE_LOCAL) is under each name the mean of the groups' variables (slots and moving averages, too), and beside
+ * it "group_k/NAME" for each group, with which the run goes on to the bit. From a checkpoint of another mode all groups
+ * begin with the same.
  *
  * Yours: tw_trainer_destroy(). */
 TW_API tw_status tw_trainer_create(const tw_trainer_options *options, tw_trainer **trainer, tw_error *error);
@@ -271,9 +272,9 @@ typedef struct tw_trainer_step_result {
 } tw_trainer_step_result;
 
 /* One synchronous step of all towers, or one asynchronous update, by whichever tower's turn it is. Between calls towers
- * go on computing, but nothing is pulled or pushed. When one tower fails, all end. A loss that is not a number fails with
- * TW_OUT_OF_RANGE and "Model diverged with loss = NaN", naming step and tower; the variables are then worth nothing.
- * From the second step on (asynchronous: the second of each tower) nothing is allocated. */
+ * go on computing, but nothing is pulled or pushed. When one tower fails, all end. A loss that is not a number fails
+ * with TW_OUT_OF_RANGE and "Model diverged with loss = NaN", naming step and tower; the variables are then worth
+ * nothing. From the second step on (asynchronous: the second of each tower) nothing is allocated. */
 TW_API tw_status tw_trainer_step(tw_trainer *trainer, tw_trainer_step_result *result, tw_error *error);
 
 /* So many steps in a row; the result is the last one's. Small steps on GPUs are faster so, since the host is not waited
@@ -283,10 +284,10 @@ TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_tra
 
 /* A step that also writes the tutorial's summaries: losses (with what the last tower's is the sum of) and learning rate
  * as scalars, "train/loss" first, or under the tutorial's tags if the options ask for these; variables, gradients and
- * activations as histograms, with how many activations are zero. Values that are not finite are left out. Trains exactly
- * as tw_trainer_step does. Asynchronous: the loss is the update's, staleness (mean and most since the summaries before)
- * is added, activations and parts of the loss are left out. Of several tasks every one calls it, task 0 with the writer
- * and the others with NULL; pictures are left out. */
+ * activations as histograms, with how many activations are zero. Values that are not finite are left out. Trains
+ * exactly as tw_trainer_step does. Asynchronous: the loss is the update's, staleness (mean and most since the summaries
+ * before) is added, activations and parts of the loss are left out. Of several tasks every one calls it, task 0 with
+ * the writer and the others with NULL; pictures are left out. */
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 
@@ -305,8 +306,8 @@ TW_API int tw_trainer_batch(const tw_trainer *trainer);          /* examples a t
 TW_API int tw_trainer_share(const tw_trainer *trainer, int tower); /* examples of each step that it gets */
 TW_API int64_t tw_trainer_examples(const tw_trainer *trainer);   /* of a step: of all towers; asynchronous: of one */
 TW_API tw_variable_options tw_trainer_variables(const tw_trainer *trainer); /* with all that was chosen filled in */
-/* The mode of update in use, for people: "each tower applies the mean gradient to its own copy"; and whose numbers training
- * gives so (NULL: never mind). Both are valid for ever. */
+/* The mode of update in use, for people: "each tower applies the mean gradient to its own copy"; and whose numbers
+ * training gives so (NULL: never mind). Both are valid for ever. */
 TW_API const char *tw_trainer_update_text(const tw_trainer *trainer, const char **numbers);
 /* How many groups of towers have variables of their own (TW_UPDATE_LOCAL), and after how many steps they meet (NULL:
  * never mind); 0, and 0, in other modes. */
@@ -322,21 +323,21 @@ TW_API void tw_trainer_staleness(const tw_trainer *trainer, int tower, tw_stalen
  * Returns text. */
 TW_API char *tw_trainer_device_text(const tw_trainer *trainer, char *text, size_t size);
 
-/* What the checkpoint remembers and the options asked to be otherwise: "learning rate 0.05 instead of 0.1; reduction ring
- * instead of tree"; "" if nothing. And the spec in use, NULL if there is none. Borrowed. */
+/* What the checkpoint remembers and the options asked to be otherwise: "learning rate 0.05 instead of 0.1; reduction
+ * ring instead of tree"; "" if nothing. And the spec in use, NULL if there is none. Borrowed. */
 TW_API const char *tw_trainer_changes(const tw_trainer *trainer);
 TW_API const char *tw_trainer_all_reduce(const tw_trainer *trainer);
 
 /* The learning rate of the latest step with summaries; a NaN before the first, and of asynchronous updates. */
 TW_API float tw_trainer_latest_rate(const tw_trainer *trainer);
 
-/* The rule in use, for people: how gradients become updates ("momentum 0.9 with Nesterov's look ahead, gradients clipped
- * to a norm of 1"), and how the rate goes on, with the steps and epochs at which it changes. Return text. */
+/* The rule in use, for people: how gradients become updates ("momentum 0.9 with Nesterov's look ahead, gradients
+ * clipped to a norm of 1"), and how the rate goes on, with the steps and epochs at which it changes. Return text. */
 TW_API char *tw_trainer_rule_text(const tw_trainer *trainer, char *text, size_t size);
 TW_API char *tw_trainer_rate_text(const tw_trainer *trainer, char *text, size_t size);
 
-/* The loss scale that the next step uses, 1 if there is none; how many steps were left out because of overflow since the
- * trainer was made (NULL: never mind); and where the latest was, "" if nowhere. Borrowed until the next step. */
+/* The loss scale that the next step uses, 1 if there is none; how many steps were left out because of overflow since
+ * the trainer was made (NULL: never mind); and where the latest was, "" if nowhere. Borrowed until the next step. */
 TW_API float tw_trainer_loss_scale(const tw_trainer *trainer, int64_t *skipped, const char **where);
 
 TW_API int64_t tw_trainer_parameters(const tw_trainer *trainer); /* elements of all trainable variables */
@@ -379,10 +380,10 @@ typedef struct tw_update_trial {
     double examples_per_second; /* in such a step */
 } tw_update_trial;
 
-/* Trains for so many steps (and two before) in each mode that gives the same numbers: a parameter server on the CPU, one
- * on the GPUs if towers run there, replicas; and with independent towers, the bound that none of them can beat. The
- * options' own `variables` are not looked at; nothing is saved. One tower meets nobody: of
- * these only parameter servers are tried for it. */
+/* Trains for so many steps (and two before) in each mode that gives the same numbers: a parameter server on the CPU,
+ * one on the GPUs if towers run there, replicas; and with independent towers, the bound that none of them can beat. The
+ * options' own `variables` are not looked at; nothing is saved. One tower meets nobody: of these only parameter servers
+ * are tried for it. */
 TW_API tw_status tw_compare_updates(const tw_trainer_options *options, int steps,
                                     tw_update_trial trials[TW_MOST_UPDATE_TRIALS], int *count, tw_error *error);
 

@@ -1,5 +1,5 @@
-/* anywhere.h - for functions that lie in a header because a kernel of a card calls them too. They speak the words that C
- * and C++ share. */
+/* anywhere.h - for functions that lie in a header because a kernel of a card calls them too. They speak the words that
+ * C and C++ share. */
 #ifndef TWI_ANYWHERE_H
 #define TWI_ANYWHERE_H
 

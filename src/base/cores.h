@@ -35,8 +35,8 @@ int twi_usable_cores(void);
 /* Number of the i-th core of the mask, as the kernel numbers them. */
 int twi_usable_core(int i);
 
-/* Threads that run plans and do not sleep. Where they are more than there are cores nobody spins: the core that a waiter
- * looks from is the one that whom it waits for could have. */
+/* Threads that run plans and do not sleep. Where they are more than there are cores nobody spins: the core that a
+ * waiter looks from is the one that whom it waits for could have. */
 extern atomic_int twi_awake_threads;
 
 #endif

@@ -19,8 +19,8 @@ static inline uint32_t twi_crc32c_mask(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Whether what is stored is the masked form of the checksum. Fuzzers' builds take any for good: inputs that are drawn would
- * never get past it. */
+/* Whether what is stored is the masked form of the checksum. Fuzzers' builds take any for good: inputs that are drawn
+ * would never get past it. */
 bool twi_crc32c_matches(uint32_t stored, uint32_t crc);
 
 #endif

@@ -55,14 +55,16 @@ typedef struct twi_file_window {
     uint64_t offset;
     size_t size, capacity;
 } twi_file_window;               /* all zeros but the file is a window that has seen nothing */
-/* Points *bytes at `size` bytes from `offset` on, borrowed until the next call; TW_DATA_LOSS if the file ends before. */
+/* Points *bytes at `size` bytes from `offset` on, borrowed until the next call; TW_DATA_LOSS if the file ends
+ * before. */
 tw_status twi_file_look(twi_file_window *window, uint64_t offset, size_t size, const char **bytes, tw_error *error);
 void twi_file_window_free(twi_file_window *window); /* the file stays open */
 
 /* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. */
 tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
 
-/* Appends PATH.tmp-PID-RANDOM, the name under which what becomes PATH is written: nobody else has it or can guess it. */
+/* Appends PATH.tmp-PID-RANDOM, the name under which what becomes PATH is written: nobody else has it or can guess
+ * it. */
 #define TWI_BESIDE ".tmp-"
 void twi_name_beside(struct twi_text *name, const char *path);
 bool twi_is_beside(const char *name); /* such a name, or its end */

@@ -3,8 +3,8 @@
  *     tw_session_options options;
  *     TWI_TRY(twi_sized(&options, given, TWI_SIZE(tw_session_options, trace), error));
  *
- * What the caller's struct does not reach is zero, so a new member's zero means what was so before there was one. A size
- * of 0 stands for the first version, which ends with the member named here ("trace"): that name never changes. */
+ * What the caller's struct does not reach is zero, so a new member's zero means what was so before there was one. A
+ * size of 0 stands for the first version, which ends with the member named here ("trace"): that name never changes. */
 #ifndef TWI_SIZED_H
 #define TWI_SIZED_H
 

@@ -32,8 +32,8 @@ tw_status twi_prefix(tw_error *error, const char *format, ...) TW_PRINTF(2, 3);
  *     TWI_NEED_OR(dataset, 0);                                        in others, with what they return instead
  *     TWI_NEED_IN(graph, outputs, "outputs", (tw_output){0});         in builders, which latch it
  *
- * Builders need nothing of the kind but where they look into a graph themselves: tw_add_node() and twi_graph_fail() take
- * none, and no graph has failed (tw_graph_status). */
+ * Builders need nothing of the kind but where they look into a graph themselves: tw_add_node() and twi_graph_fail()
+ * take none, and no graph has failed (tw_graph_status). */
 #define TWI_NEED(given, name, error)                                                                                   \
     do {                                                                                                               \
         if (!(given))                                                                                                  \

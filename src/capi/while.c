@@ -124,7 +124,7 @@ static bool check(const TF_WhileParams *p, TF_Status *status)
     return is_ok(status);
 }
 
-/* ---- the loop as a GraphDef --------------------------------------------------------------------------------------- */
+/* ---- the loop as a GraphDef -------------------------------------------------------------------------------------- */
 
 enum { MOST_TEXT = 8192 }; /* of a name and what stands around it */
 enum { NODE = 1, LIBRARY = 2 };

@@ -1,5 +1,5 @@
-/* asynchronous.h - synchronous or asynchronous updates: the options of `tower train` that say which, and what is printed
- * about staleness. */
+/* asynchronous.h - synchronous or asynchronous updates: the options of `tower train` that say which, and what is
+ * printed about staleness. */
 #ifndef CLI_ASYNCHRONOUS_H
 #define CLI_ASYNCHRONOUS_H
 

@@ -1,5 +1,6 @@
-/* bench_protocol.c - what one measurement prints. The text is that of tf_cnn_benchmarks, to the letter, so that programs
- * that read its output read this one's; what there is to say beyond it comes after it, and only when asked for. */
+/* bench_protocol.c - what one measurement prints. The text is that of tf_cnn_benchmarks, to the letter, so that
+ * programs that read its output read this one's; what there is to say beyond it comes after it, and only when asked
+ * for. */
 #include "bench.h"
 
 #include "job.h"

@@ -14,8 +14,8 @@ typedef struct names {
     const tw_signature *signature; /* NULL: none */
 } names;
 
-/* "loss" or "split:1", or the name that the signature has for it. A node without outputs, or of an op that is not known,
- * is found with index -1. */
+/* "loss" or "split:1", or the name that the signature has for it. A node without outputs, or of an op that is not
+ * known, is found with index -1. */
 bool names_find(const names *names, const char *text, tw_output *output);
 
 /* Copies the next of "a,b,c" into name and moves *list past it; false at the end. */

@@ -9,8 +9,8 @@
  * end. */
 int64_t fit_limit(const tw_device_memory *device, const tw_trainer *trainer, int64_t limit);
 
-/* The most examples for each tower with which all of the job fits, found from plans; 0: not even one does, -1: there is no
- * limit that more examples would reach. `limit` as above. */
+/* The most examples for each tower with which all of the job fits, found from plans; 0: not even one does, -1: there is
+ * no limit that more examples would reach. `limit` as above. */
 tw_status fit_largest_batch(const tw_trainer_options *job, int64_t limit, int64_t *batch, tw_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* recipe.h - a model as the command line wants it: cifar10_estimator's flags, each of which changes one value of the
- * model's recipe and is refused where the model has no such thing; and --compat, which changes several to what a program
- * of the time did. */
+ * model's recipe and is refused where the model has no such thing; and --compat, which changes several to what a
+ * program of the time did. */
 #ifndef CLI_RECIPE_H
 #define CLI_RECIPE_H
 

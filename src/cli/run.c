@@ -212,8 +212,9 @@ static void mark_unknown(const tw_graph *graph, bool *unknown)
     }
 }
 
-/* One node that runs the variables' own initializers and what else the file says has to be run. An initializer that cannot
- * run is left out if --restore has the value, or nothing that runs needs it; otherwise the run fails by its name. */
+/* One node that runs the variables' own initializers and what else the file says has to be run. An initializer that
+ * cannot run is left out if --restore has the value, or nothing that runs needs it; otherwise the run fails by its
+ * name. */
 static tw_output all_initializers(work *w)
 {
     int variables = tw_graph_num_variables(w->graph), count = 0;

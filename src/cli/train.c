@@ -150,7 +150,8 @@ static int64_t steps_since_save(const settings *s, int64_t done)
     return (done + s->save_every - recipe_is_tutorial(&s->recipe)) % s->save_every;
 }
 
-/* How many steps may come in a row: to the step that gets a line, that is saved behind, or before one with summaries. */
+/* How many steps may come in a row: to the step that gets a line, that is saved behind, or before one with
+ * summaries. */
 static int64_t steps_to_next_stop(const settings *s, const train_report *report, int64_t done)
 {
     int64_t most = smaller(report->max_steps - done, s->save_every - steps_since_save(s, done));

@@ -67,8 +67,8 @@ int64_t report_steps_to_look(const train_report *report, int64_t done);
 /* Of every step, for the lines of some. */
 void report_count(train_report *report, const tw_trainer_step_result *result);
 
-/* The tutorial's line; where its words would mislead, with others: the mean loss, the times of a step and of one tower's
- * batch. The speed is that of the steps since the line before. */
+/* The tutorial's line; where its words would mislead, with others: the mean loss, the times of a step and of one
+ * tower's batch. The speed is that of the steps since the line before. */
 void report_step(train_report *report, const tw_trainer_step_result *result);
 
 /* Says, once, that training waits for its input, when it did so for more than a tenth of the time. */

@@ -63,8 +63,8 @@ typedef struct training {
     tw_trainer_options options;
 } training;
 
-/* Opens devices and, unless the job is only to be planned, its data. Complains in the name of `command`; returns the exit
- * code, and only with EXIT_DONE there is something to be closed. */
+/* Opens devices and, unless the job is only to be planned, its data. Complains in the name of `command`; returns the
+ * exit code, and only with EXIT_DONE there is something to be closed. */
 enum { TRAINING_WITH_DATA, TRAINING_WITHOUT_DATA };
 int training_open(const char *command, const train_settings *given, int with_data, training *training);
 void training_close(training *training);

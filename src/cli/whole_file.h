@@ -1,6 +1,6 @@
-/* whole_file.h - a file that is there as a whole or not at all: it is written beside its place, brought to the disk, and
- * renamed, so that nobody ever reads half of one and what was there before stays if something fails. What is no file (/dev/null, a
- * pipe) is written to as it is. */
+/* whole_file.h - a file that is there as a whole or not at all: it is written beside its place, brought to the disk,
+ * and renamed, so that nobody ever reads half of one and what was there before stays if something fails. What is no
+ * file (/dev/null, a pipe) is written to as it is. */
 #ifndef CLI_WHOLE_FILE_H
 #define CLI_WHOLE_FILE_H
 
@@ -17,8 +17,8 @@ typedef struct whole_file {
 /* Opens what is to be at `path`. False, with errno, where that cannot be written. */
 bool whole_file_open(whole_file *whole, const char *path);
 
-/* Puts it in its place if all was `good` so far; else, or if that fails, nothing of it is left. Returns whether it is in
- * its place; errno says why it is not. Nothing happens where it could not be opened. */
+/* Puts it in its place if all was `good` so far; else, or if that fails, nothing of it is left. Returns whether it is
+ * in its place; errno says why it is not. Nothing happens where it could not be opened. */
 bool whole_file_close(whole_file *whole, bool good);
 
 /* All three in one. */

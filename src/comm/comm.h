@@ -2,11 +2,11 @@
  * Lives here:  the table of calls that carry messages, and what is made of them alone.
  * Never here:  devices, plans; who starts the processes.
  *
- * A message goes from one task to another in a channel; messages of two tasks in one channel arrive in order, and at most
- * one thread of each of the two is at them. Who sends
- * waits for whom receives only where that is far behind (exchange.h). No wait is without an end: a task that has ended, or that has not been heard of for
- * `deadline` seconds, ends every wait in every other task, and so does a wait of TWI_PATIENCE times as long. From then
- * on each call fails with what happened first. */
+ * A message goes from one task to another in a channel; messages of two tasks in one channel arrive in order, and at
+ * most one thread of each of the two is at them. Who sends waits for whom receives only where that is far behind
+ * (exchange.h). No wait is without an end: a task that has ended, or that has not been heard of for `deadline` seconds,
+ * ends every wait in every other task, and so does a wait of TWI_PATIENCE times as long. From then on each call fails
+ * with what happened first. */
 #ifndef TWI_COMM_H
 #define TWI_COMM_H
 
@@ -30,8 +30,8 @@ typedef struct twi_comm_ops {
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
     tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
                          tw_error *error);
-    /* Ends so many channels from this one on, here and on all tasks, and no others: who has taken what came in one of them
-     * fails with that status, and so does who sends. */
+    /* Ends so many channels from this one on, here and on all tasks, and no others: who has taken what came in one of
+     * them fails with that status, and so does who sends. */
     void (*end)(twi_comm *c, int channel, int count, tw_status status, const char *why);
     /* Every task calls it for channels that have ended, when it is not at them any more. When all have they begin anew,
      * without what was left in them. */

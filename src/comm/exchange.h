@@ -3,8 +3,8 @@
  * carrier's: sockets (local.c), MPI (mpi/), memory in tests.
  *
  * Who sends may be so far ahead of whom receives, and no further (MOST_AHEAD in exchange.c): what has come and is not
- * taken lies in the receiver's memory. That hangs nobody, so long as all that any task sends and takes follows one order:
- * what comes first in it waits for nothing behind it.
+ * taken lies in the receiver's memory. That hangs nobody, so long as all that any task sends and takes follows one
+ * order: what comes first in it waits for nothing behind it.
  *
  * Channels may end without the rest, and begin anew: each task ends them, says when it is not at them any more, and
  * waits until all have said so. What comes of a task in between is of before, and is dropped.
@@ -110,14 +110,14 @@ void twi_exchange_clear(twi_exchange *x);
 
 /* ---- what carriers say ------------------------------------------------------------------------------------------- */
 
-/* Room for the message that the header announces, which is where it is wanted if somebody waits for it; NULL: that was no message, or memory ran out, and all has failed.
- * Then the bytes are written to its data, and it is handed in. */
+/* Room for the message that the header announces, which is where it is wanted if somebody waits for it; NULL: that was
+ * no message, or memory ran out, and all has failed. Then the bytes are written to its data, and it is handed in. */
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *header);
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *header, twi_message *message);
 /* All of that at once, for bytes that have come. */
 void twi_exchange_take(twi_exchange *x, int from, const twi_header *header, const void *data);
-/* Instead of that: it will not be written any more. After a failure a carrier that has threads of its own does so within
- * a second, and one that is pumped need not: what waits then waits until it is not called any more. */
+/* Instead of that: it will not be written any more. After a failure a carrier that has threads of its own does so
+ * within a second, and one that is pumped need not: what waits then waits until it is not called any more. */
 void twi_exchange_drop(twi_exchange *x, twi_message *message);
 void twi_exchange_heard(twi_exchange *x, int from);   /* of a part of a message */
 void twi_exchange_spoiled(twi_exchange *x, int from); /* what came is no message */

@@ -36,8 +36,8 @@ typedef struct twi_backend {
     /* Device `index` of these, from 0; its number in names, "/gpu:number", counts the devices of its type. Its ops'
      * destroy() frees it. NULL: see error. */
     twi_device *(*create)(const twi_options *options, int index, int number, tw_error *error);
-    /* The version of the library that reduces between its devices; NULL: *about says in one plain line why not, valid for
-     * ever. Optional: there is no such library. */
+    /* The version of the library that reduces between its devices; NULL: *about says in one plain line why not, valid
+     * for ever. Optional: there is no such library. */
     const char *(*collective)(const char **about);
 } twi_backend;
 

@@ -43,8 +43,8 @@ typedef struct twi_device_ops {
     /* Optional, all or none. A recording is work that is written down instead of done, and done at once whenever it is
      * replayed: of the device that opens it, and of others that record with it. Works are numbered from 0: what the
      * calling thread hands to a device (launch(), copy_from()) between record() and recorded() is one. It comes after
-     * those that are named, and beside all others. close_recording() makes it ready for replay(); forget() frees it, ready or not.
-     * A recording that has failed is good for nothing else. */
+     * those that are named, and beside all others. close_recording() makes it ready for replay(); forget() frees it,
+     * ready or not. A recording that has failed is good for nothing else. */
     tw_status (*open_recording)(twi_device *d, void **recording, tw_error *error);
     tw_status (*record)(twi_device *d, void *recording, const int *after, int num_after, tw_error *error);
     tw_status (*recorded)(twi_device *d, void *recording, tw_error *error); /* always ends what record() has begun */
@@ -52,10 +52,10 @@ typedef struct twi_device_ops {
     tw_status (*replay)(twi_device *d, void *recording, tw_error *error);
     void (*forget)(twi_device *d, void *recording);
     bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording; of any kind */
-    /* Optional, all or none: of a device whose queue is behind the host, which tells afterwards when it did what. It notes
-     * the time at which it has done what it was handed before mark(), number 0 to count - 1; in a recording, what the
-     * work of it was handed, at each replay. read_timeline(), when all is done: by twi_monotonic_ns(), 0 where there is no
-     * mark. */
+    /* Optional, all or none: of a device whose queue is behind the host, which tells afterwards when it did what. It
+     * notes the time at which it has done what it was handed before mark(), number 0 to count - 1; in a recording, what
+     * the work of it was handed, at each replay. read_timeline(), when all is done: by twi_monotonic_ns(), 0 where
+     * there is no mark. */
     tw_status (*open_timeline)(twi_device *d, int count, void **timeline, tw_error *error);
     tw_status (*mark)(twi_device *d, void *timeline, int number, tw_error *error);
     tw_status (*read_timeline)(twi_device *d, void *timeline, int64_t *ns, tw_error *error);
@@ -127,8 +127,8 @@ bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
 /* True when the device has a row for the op with this type that takes whatever shapes there are: no need to ask. */
 bool twi_device_takes_all(const twi_device *d, const char *op, tw_dtype type, bool plain_only);
 /* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op
- * and type says (also as p->refusal, alone); any other status is an error, as of a library that was asked. Given must be
- * op, node, attrs and the operands' types and shapes, with values where they are known; resources need not be there.
+ * and type says (also as p->refusal, alone); any other status is an error, as of a library that was asked. Given must
+ * be op, node, attrs and the operands' types and shapes, with values where they are known; resources need not be there.
  * Nothing is allocated on the device, though a question that only a library can answer opens it. With plain_only rows
  * that are not named "plain" are passed over. */
 tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);

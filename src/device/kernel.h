@@ -9,13 +9,13 @@
  * so in prepare(), where only trying tells. The last says so in accepts(), which is asked before a node is placed: what
  * it accepts is not refused any more.
  *
- * Strings live on the host alone. Their buffers are arrays of tw_string, each output's own: empty at first, never shared
- * or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing that
- * run() may allocate.
+ * Strings live on the host alone. Their buffers are arrays of tw_string, each output's own: empty at first, never
+ * shared or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing
+ * that run() may allocate.
  *
- * Where an op's row says TWI_MAKES_SHAPE (graph/op.h), an output may have a shape that is found while the kernel runs: its
- * operand has -1 elements, and run() makes the tensor with twi_make_output(). Nobody reads it in the same plan; such
- * kernels are the host's.
+ * Where an op's row says TWI_MAKES_SHAPE (graph/op.h), an output may have a shape that is found while the kernel runs:
+ * its operand has -1 elements, and run() makes the tensor with twi_make_output(). Nobody reads it in the same plan;
+ * such kernels are the host's.
  *
  * A kernel knows tensors, attributes and its device, and no graph. */
 #ifndef TWI_KERNEL_H
@@ -126,8 +126,8 @@ static inline bool twi_run_is_ending(const twi_run *r)
     return r->ending && atomic_load(r->ending);
 }
 
-/* Where output i of that shape is to be written, for all outputs alike: its memory in the plan, or a new tensor where the
- * shape was not known. Fails if the memory has another shape, or there is none. */
+/* Where output i of that shape is to be written, for all outputs alike: its memory in the plan, or a new tensor where
+ * the shape was not known. Fails if the memory has another shape, or there is none. */
 tw_status twi_make_output(const twi_run *r, int i, tw_shape shape, void **data);
 
 typedef struct twi_kernel {

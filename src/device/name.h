@@ -1,6 +1,6 @@
 /* name.h - device names: the one parser, the one printer, merging and matching.
- * "/job:worker/replica:0/task:1/device:GPU:0", its parts in any order, "/gpu:0", "gpu:0", "" (nothing asked). Instead of
- * a number a GPU may be given by its UUID, "gpu:GPU-8a7e...", or the beginning of one. */
+ * "/job:worker/replica:0/task:1/device:GPU:0", its parts in any order, "/gpu:0", "gpu:0", "" (nothing asked). Instead
+ * of a number a GPU may be given by its UUID, "gpu:GPU-8a7e...", or the beginning of one. */
 #ifndef TWI_DEVICE_NAME_H
 #define TWI_DEVICE_NAME_H
 

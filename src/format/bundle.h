@@ -19,8 +19,8 @@
 tw_status twi_bundle_write(const char *data_path, const char *index_path, const tw_named_tensor *tensors, int count,
                            tw_error *error);
 
-/* Makes PREFIX the checkpoint of these tensors, in directories that are made if need be. Whoever reads it sees a complete
- * one, or while an older one of this prefix is replaced none. */
+/* Makes PREFIX the checkpoint of these tensors, in directories that are made if need be. Whoever reads it sees a
+ * complete one, or while an older one of this prefix is replaced none. */
 tw_status twi_bundle_save(const char *prefix, const tw_named_tensor *tensors, int count, tw_error *error);
 /* Makes one checkpoint of several; then, if asked, removes these, and their directories if they are empty. */
 tw_status twi_bundle_merge(const char *const *prefixes, int count, const char *destination, bool remove,

@@ -2,8 +2,8 @@
  *
  *     "1000 64 0,500:-"     of [1000,64] the first 500 rows: start,length for each dimension, or - for all of it
  *
- * In an index a part has a key of its own, which sorts before all names: a zero byte, the name, then the numbers, each in
- * an encoding that sorts as they do. */
+ * In an index a part has a key of its own, which sorts before all names: a zero byte, the name, then the numbers, each
+ * in an encoding that sorts as they do. */
 #ifndef TWI_SLICE_H
 #define TWI_SLICE_H
 

@@ -15,8 +15,8 @@ Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
 /* Out of messages that may be hostile. A shape NULL stands for an empty one, as on the wire. */
 tw_status twi_dtype_from_proto(int32_t number, tw_dtype *dtype, tw_error *error);
 tw_status twi_shape_from_proto(const Twi__TensorShapeProto *proto, tw_shape *shape, tw_error *error);
-/* *tensor is yours. A list that is shorter than the tensor (its last value is repeated) makes much of few bytes: what it
- * makes is taken from *spare_bytes, and refused when that is used up. */
+/* *tensor is yours. A list that is shorter than the tensor (its last value is repeated) makes much of few bytes: what
+ * it makes is taken from *spare_bytes, and refused when that is used up. */
 tw_status twi_tensor_from_proto(const Twi__TensorProto *proto, size_t *spare_bytes, tw_tensor **tensor,
                                 tw_error *error);
 

@@ -1,5 +1,5 @@
-/* text_format.h - messages in protobuf's text format (graph.pbtxt), made into what lies on the wire, so that there is one
- * reader of each message. */
+/* text_format.h - messages in protobuf's text format (graph.pbtxt), made into what lies on the wire, so that there is
+ * one reader of each message. */
 #ifndef TWI_TEXT_FORMAT_H
 #define TWI_TEXT_FORMAT_H
 

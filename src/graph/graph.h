@@ -1,8 +1,8 @@
 /* graph.h - inside of a graph: nodes in order of creation, scopes, variables, collections.
  *
- * Inputs always exist before the node that uses them, so the order of creation is a topological order and nothing
- * here ever sorts. The way back of a loop is no input but a field of its own (`backward`). A loop's Exits come behind all
- * of its nodes but those that gradients have added to it (loop_gradients.c), and nothing that these take comes of an
+ * Inputs always exist before the node that uses them, so the order of creation is a topological order and nothing here
+ * ever sorts. The way back of a loop is no input but a field of its own (`backward`). A loop's Exits come behind all of
+ * its nodes but those that gradients have added to it (loop_gradients.c), and nothing that these take comes of an
  * Exit. */
 #ifndef TWI_GRAPH_H
 #define TWI_GRAPH_H
@@ -72,9 +72,9 @@ struct tw_graph {
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
 
-/* Asks for the memory of the nodes that a sweep comes to next, from `id` on upwards or, with step -1, downwards: a large
- * graph lies in no cache, and who waits for one node after another waits most of the time. (GCC 12 drops calls of a
- * function that does nothing else, unless it must inline it.) */
+/* Asks for the memory of the nodes that a sweep comes to next, from `id` on upwards or, with step -1, downwards: a
+ * large graph lies in no cache, and who waits for one node after another waits most of the time. (GCC 12 drops calls of
+ * a function that does nothing else, unless it must inline it.) */
 __attribute__((always_inline)) static inline void twi_look_ahead(const tw_graph *graph, int id, int step)
 {
     enum { FAR = 18, MIDDLE = 12, NEAR = 6 };
@@ -95,8 +95,8 @@ __attribute__((always_inline)) static inline void twi_look_ahead(const tw_graph 
 /* Latches what `error` holds. */
 tw_status twi_graph_latch(tw_graph *graph, const tw_error *error);
 
-/* Adds " (model.c:41)" to a message that names a node of the graph, as TensorFlow does, "{{node fc1}}", or as we do, 'fc1';
- * nothing where none is named, or nobody has said where it was built. */
+/* Adds " (model.c:41)" to a message that names a node of the graph, as TensorFlow does, "{{node fc1}}", or as we do,
+ * 'fc1'; nothing where none is named, or nobody has said where it was built. */
 void twi_graph_say_where(const tw_graph *graph, tw_error *error);
 
 /* Adds " [[{{node fc1}}]]" to a message that does not name the node yet. */
@@ -117,8 +117,8 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error);
 /* Whether a node of a file may be called so, in TensorFlow's words: letters, digits and _.\-/> */
 bool twi_is_node_name(const char *name);
 
-/* Builds a node under exactly this name, or fails with TW_ALREADY_EXISTS; `device` is canonical and no scope is asked: for
- * graphs that come from files. */
+/* Builds a node under exactly this name, or fails with TW_ALREADY_EXISTS; `device` is canonical and no scope is asked:
+ * for graphs that come from files. */
 tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name, const char *device,
                             const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
@@ -126,8 +126,8 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
  * memory. */
 void twi_graph_cut(tw_graph *graph, int count);
 
-/* Gives a node a bool attribute that says something about it and changes nothing it does, such as "_reduction" (of nodes
- * that bring towers' gradients together). Its copies in plans have it too. */
+/* Gives a node a bool attribute that says something about it and changes nothing it does, such as "_reduction" (of
+ * nodes that bring towers' gradients together). Its copies in plans have it too. */
 tw_status twi_mark_node(tw_node *node, const char *mark);
 
 /* The op's signature, parsed once for each graph; NULL when out of memory. */
@@ -137,7 +137,8 @@ const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op);
  * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2]);
 
-/* Makes variables of the handles among the nodes from `first` on that are assigned and read: those of an imported graph. */
+/* Makes variables of the handles among the nodes from `first` on that are assigned and read: those of an imported
+ * graph. */
 tw_status twi_adopt_variables(tw_graph *graph, int first);
 
 /* -- references.c -- */

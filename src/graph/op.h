@@ -138,7 +138,8 @@ enum {
     TWI_MAY_BE_FED = INT_MIN,  /* 1 << 31: a placeholder that gives its input where it is not fed */
 };
 
-/* What a node makes, mostly one without inputs, so that others can work on it: a handle of it, or of a variable a reference. */
+/* What a node makes, mostly one without inputs, so that others can work on it: a handle of it, or of a variable a
+ * reference. */
 typedef enum twi_made {
     TWI_MAKES_NOTHING,
     TWI_MAKES_VARIABLE,
@@ -175,8 +176,8 @@ typedef struct twi_op {
     const char *planned_as; /* name of the op that stands for it in a plan, where it is not fed; NULL: itself */
     const char *written_as; /* the same in files, for an op that TensorFlow has not: of what brings examples a node for each
                                output; NULL: itself */
-    /* How it works on images, if it asks for the order of their dimensions or takes these by number: a letter for each input
-     * of the signature (one for a whole list), a colon, one for each output. NULL: it does not.
+    /* How it works on images, if it asks for the order of their dimensions or takes these by number: a letter for each
+     * input of the signature (one for a whole list), a colon, one for each output. NULL: it does not.
      *   i  an image
      *   s  a number for each dimension: how long it is, where a part begins
      *   p  pairs of numbers, one for each dimension

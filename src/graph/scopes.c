@@ -3,8 +3,9 @@
  * Device scopes nest as in TensorFlow: the innermost wins component by component and outer ones fill what is unset; a
  * device function is asked like a string; "no device" forgets everything outside.
  *
- * Each kind has a stack of its own, and one more, `open`, has the order in which all were entered: scopes nest, so whoever
- * is left must be on top. What lies above it was left open by mistake, which latches an error, and is left too. */
+ * Each kind has a stack of its own, and one more, `open`, has the order in which all were entered: scopes nest, so
+ * whoever is left must be on top. What lies above it was left open by mistake, which latches an error, and is left
+ * too. */
 #include "graph/blocks.h"
 #include "graph/graph.h"
 

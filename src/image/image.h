@@ -52,8 +52,8 @@ tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name,
 tw_status twi_image_read(const char *path, int channels, int side, twi_image *image, tw_error *error);
 void twi_image_free(twi_image *image);
 
-/* Encodes pixels [height, width, channels] as a PNG (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), or as a JPEG (1 or 3) of a
- * quality from 1 to 100. *bytes is yours: twi_free(). */
+/* Encodes pixels [height, width, channels] as a PNG (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), or as a JPEG (1 or 3) of
+ * a quality from 1 to 100. *bytes is yours: twi_free(). */
 tw_status twi_image_encode_png(const twi_image *image, char **bytes, size_t *size, tw_error *error);
 typedef struct twi_jpeg_options {
     int quality;

@@ -1,8 +1,9 @@
 /* checkpoint.c - the checkpoints of a directory: saving so that nothing is lost, finding the latest, deleting the old.
  *
- * A save writes PREFIX-STEP.data-00000-of-00001.tmp-PID-RANDOM and PREFIX-STEP.index.tmp-PID-RANDOM, syncs both, renames
- * the data, renames the index, syncs the directory. The index is the commit record: before its rename the checkpoint does not
- * exist, afterwards it is complete. Only then are `checkpoint` rewritten and older checkpoints deleted.
+ * A save writes PREFIX-STEP.data-00000-of-00001.tmp-PID-RANDOM and PREFIX-STEP.index.tmp-PID-RANDOM, syncs both,
+ * renames the data, renames the index, syncs the directory. The index is the commit record: before its rename the
+ * checkpoint does not exist, afterwards it is complete. Only then are `checkpoint` rewritten and older checkpoints
+ * deleted.
  *
  * Where PREFIX-STEP exists already, there is a moment with its old index over the new data. Therefore the old pair is
  * first given second names, PREFIX-STEP.replaced.*, under which it is a checkpoint of the same step.

@@ -658,7 +658,8 @@ static tw_status read_attrs(importer *m, item *item)
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-/* Queues, readers and tables had handles of another type (a reference to two strings) in old graphs; nothing else differs. */
+/* Queues, readers and tables had handles of another type (a reference to two strings) in old graphs; nothing else
+ * differs. */
 static const twi_op *find_op(const char *name)
 {
     char now[64];

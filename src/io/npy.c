@@ -34,7 +34,7 @@ typedef struct header {
     bool big_endian, columns_first;
 } header;
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* What stands behind a key of the dictionary; NULL if it is not there. */
 static const char *find_value(const char *text, const char *key)
@@ -165,7 +165,7 @@ tw_status tw_tensor_read_npy(const char *path, tw_tensor **tensor, tw_error *err
     return status == TW_OK ? TW_OK : twi_fail(error, status, "'%s': %s", path, found.message);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void write_header(twi_text *file, const char *descr, tw_shape shape)
 {

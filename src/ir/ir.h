@@ -1,15 +1,16 @@
 /* ir.h - the graph that a plan is made of: small nodes that know who uses them, in regions.
  *
- * A user's graph says what is wanted; a region says what will be done about it, for one set of feeds, fetches and shapes.
- * It is made from the user's graph (plan/specialize.c), improved (src/rewrite), divided among devices and given an order
- * (src/plan), and thrown away in one go. A user's graph is never written to.
+ * A user's graph says what is wanted; a region says what will be done about it, for one set of feeds, fetches and
+ * shapes. It is made from the user's graph (plan/specialize.c), improved (src/rewrite), divided among devices and given
+ * an order (src/plan), and thrown away in one go. A user's graph is never written to.
  *
- * Edges are lists in both directions, kept up to date: who uses this is a walk and never a search. A region's nodes stand
- * in a topological order at all times: a new edge that disagrees with it moves what must be moved, and one that would
- * close a circle is refused.
+ * Edges are lists in both directions, kept up to date: who uses this is a walk and never a search. A region's nodes
+ * stand in a topological order at all times: a new edge that disagrees with it moves what must be moved, and one that
+ * would close a circle is refused.
  *
- * What a region gives (fetches, or what a body returns) are the inputs of its node `end`, so that they are uses like all
- * others. Branches and loops are no regions of their own: a node may have a guard, and a loop is a node with a plan.
+ * What a region gives (fetches, or what a body returns) are the inputs of its node `end`, so that they are uses like
+ * all others. Branches and loops are no regions of their own: a node may have a guard, and a loop is a node with a
+ * plan.
  *
  * Never here: memory of devices, schedules, what a run measures. Those are tables beside it, by a node's id. */
 #ifndef TWI_IR_H
@@ -141,8 +142,8 @@ twi_node *twi_node_make(twi_region *region, const twi_wish *wish);
 /* The same for a node that is as its origin is, under the same op: attributes are the origin's own, and the node comes
  * last. */
 twi_node *twi_node_copy(twi_region *region, const tw_node *origin, const twi_value *inputs, int num_inputs);
-/* A node that stands for `like`: its name is like's with `suffix` appended; device, rank, origin and guard are like's. Its
- * place is before like's where its inputs allow that. */
+/* A node that stands for `like`: its name is like's with `suffix` appended; device, rank, origin and guard are like's.
+ * Its place is before like's where its inputs allow that. */
 twi_node *twi_node_like(twi_region *region, const twi_node *like, const char *suffix, const twi_op *op,
                         const twi_value *inputs, int num_inputs, const twi_attr *attrs, int num_attrs);
 /* A Const of that tensor, which is retained. */
@@ -260,7 +261,7 @@ tw_tensor *twi_constant(twi_value value);
 /* The signature, parsed once a region; NULL when out of memory. */
 const twi_signature *twi_region_signature(twi_region *region, const twi_op *op);
 
-/* ---- operands.c --------------------------------------------------------------------------------------------------- */
+/* ---- operands.c -------------------------------------------------------------------------------------------------- */
 
 /* As kernels see it; without the resource behind a handle. */
 twi_operand twi_operand_of(twi_value value);
@@ -280,8 +281,8 @@ bool twi_leads_to(const twi_node *from, const twi_node *to);
 void twi_region_sweep(twi_region *region);
 /* The same, then puts dependencies first, and else the lowest rank. TW_INTERNAL: a circle. */
 tw_status twi_region_sort(twi_region *region, tw_error *error);
-/* Sorts by keys[id], those that are equal by ties[id] (NULL: none), and what is equal then keeps its order. That must be
- * a topological order. */
+/* Sorts by keys[id], those that are equal by ties[id] (NULL: none), and what is equal then keeps its order. That must
+ * be a topological order. */
 tw_status twi_region_sort_by(twi_region *region, const int64_t *keys, const int64_t *ties, tw_error *error);
 
 /* For region.c: a place behind `before` (NULL: the first), and the move of what must come behind a node. */

@@ -1,8 +1,9 @@
 /* order.c - the topological order of a region's nodes, kept up to date.
  *
- * Nodes stand in a list and have numbers that grow along it, with room between. An edge that agrees with the order costs
- * a comparison. One that does not makes those that must come later move, which are looked for between the edge's two ends
- * only (as Pearce and Kelly keep an order, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", 2006). */
+ * Nodes stand in a list and have numbers that grow along it, with room between. An edge that agrees with the order
+ * costs a comparison. One that does not makes those that must come later move, which are looked for between the edge's
+ * two ends only (as Pearce and Kelly keep an order, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs",
+ * 2006). */
 #include "ir/ir.h"
 
 #include <limits.h>
@@ -52,8 +53,8 @@ void twi_order_remove(twi_region *region, twi_node *node)
 
 /* ---- paths ------------------------------------------------------------------------------------------------------ */
 
-/* Puts who comes after the node, up to a place, on the stack, but for those that have been seen. True if one of them has
- * the goal's number. */
+/* Puts who comes after the node, up to a place, on the stack, but for those that have been seen. True if one of them
+ * has the goal's number. */
 static bool push_users(twi_region *region, const twi_node *node, int64_t limit, unsigned goal)
 {
     bool reached = false;
@@ -159,7 +160,7 @@ bool twi_order_edge(twi_region *region, twi_node *before, twi_node *after)
     return true;
 }
 
-/* ---- dropping what nobody needs ----------------------------------------------------------------------------------- */
+/* ---- dropping what nobody needs ---------------------------------------------------------------------------------- */
 
 static bool is_used(const twi_node *node)
 {
@@ -230,7 +231,7 @@ void twi_region_sweep(twi_region *region)
     region->touched = false;
 }
 
-/* ---- sorting ------------------------------------------------------------------------------------------------------- */
+/* ---- sorting ----------------------------------------------------------------------------------------------------- */
 
 /* A binary heap of nodes, smallest (rank, id) on top. */
 static bool comes_first(const twi_node *a, const twi_node *b)

@@ -1,8 +1,8 @@
 /* fourier.c - Fourier transforms over the last axes: rows, gradient rules, builders.
  *
- * With the sum's matrix F, a gradient goes back through F's conjugate transpose, which is the inverse transform times the
- * number of elements. Of real numbers the transform is told by half of it; what stands for two numbers has twice the
- * share in what comes back, and half of it in what goes. */
+ * With the sum's matrix F, a gradient goes back through F's conjugate transpose, which is the inverse transform times
+ * the number of elements. Of real numbers the transform is told by half of it; what stands for two numbers has twice
+ * the share in what comes back, and half of it in what goes. */
 #include "ops/rules.h"
 
 enum { MOST_AXES = 3 };

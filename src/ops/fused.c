@@ -108,7 +108,8 @@ static tw_shape laid_shape(const twi_inference *c, int i)
     return is_transposed(c, i) ? twi_transpose_filter(c->inputs[i]) : c->inputs[i];
 }
 
-/* Whether gradient i lies in a vector, by attribute `offsets`: such a one holds the variable from offsets[i] >= 0 on. */
+/* Whether gradient i lies in a vector, by attribute `offsets`: such a one holds the variable from offsets[i] >= 0
+ * on. */
 static bool lies_in(const twi_inference *c, int i, tw_shape variable, tw_shape vector)
 {
     int count = 0;
@@ -328,8 +329,8 @@ static tw_status many_shape(twi_inference *c)
     return expect_floats(c, count + 1, tensors);
 }
 
-/* N variables, S slots (all of the first kind, then all of the second), K numbers, M gradients (N or 2 N), D decays (M or
- * none), L losses (N or none). */
+/* N variables, S slots (all of the first kind, then all of the second), K numbers, M gradients (N or 2 N), D decays (M
+ * or none), L losses (N or none). */
 static tw_status update_shape(twi_inference *c)
 {
     char text[2][128];
@@ -486,15 +487,15 @@ const twi_op twi_fused_ops[] = {
 
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by
-     * scale. A decay that is known to be 0 is none. Variables are float; a delta of a narrow type stands for its Cast, T is
-     * the type of those that are narrow, or float if none is. The deltas of variable i are [K,kh,kw,C] where
+     * scale. A decay that is known to be 0 is none. Variables are float; a delta of a narrow type stands for its Cast,
+     * T is the type of those that are narrow, or float if none is. The deltas of variable i are [K,kh,kw,C] where
      * transposed[i]. Where offsets[k] >= 0 delta k is a part of a vector, from there on: a Reshape of an output of
      * SplitV. */
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
      "N:int; M:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL, "ungd"},
-    /* `update`, ResourceApplyMomentum or another optimizer's, whose numbers these are, of each variable with its
-     * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
+    /* `update`, ResourceApplyMomentum or another optimizer's, whose numbers these are, of each variable with its slots.
+     * Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
     {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
      "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; "
@@ -527,9 +528,9 @@ const twi_op twi_fused_ops[] = {
      "x:T, weights:T, bias:T, last_weights:T, last_bias:T, labels:Tlabels, scale:float",
      "hidden:T, loss:float, logits_backprop:T, hidden_backprop:T, x_backprop:T",
      FLOATS "; Tlabels:{int32,int64}; divisor:float=1; relu:bool=false", dense_loss_shape, NULL, TWI_REWRITTEN},
-    /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/fused/scalars.h, on counts[i] of the
-     * operands and gives a value of types[i]. Operand or result k >= 0 is input k, ~k what step k gives. Afterwards
-     * vars[i] has the value writes[i]. */
+    /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/fused/scalars.h, on counts[i]
+     * of the operands and gives a value of types[i]. Operand or result k >= 0 is input k, ~k what step k gives.
+     * Afterwards vars[i] has the value writes[i]. */
     {"_Scalars", "values:Tin, vars:N*resource", "values_out:Tout",
      "Tin:types; N:int; Tout:types; ops:ints; types:types; counts:ints; operands:ints; results:ints; writes:ints",
      twi_shape_scalar, NULL, TWI_REWRITTEN | TWI_STATEFUL, ".u"},

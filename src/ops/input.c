@@ -1,5 +1,5 @@
-/* input.c - input that comes from outside the graph: a batch from the session's source of that name; or one that is made
- * where it is used, of a data set that lies there.
+/* input.c - input that comes from outside the graph: a batch from the session's source of that name; or one that is
+ * made where it is used, of a data set that lies there.
  *
  * TowerData is a variable for what nobody trains: a data set, which the session is given (tw_session_set_variable),
  * or a batch that waits for its step. It is an op of its own because GPUs have no variables of bytes, as in

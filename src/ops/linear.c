@@ -288,7 +288,8 @@ static tw_output columns(twi_gradient *g, tw_output x, int64_t begin, int64_t en
     return tw_strided_slice(G, x, some);
 }
 
-/* What rotates singular vectors into each other: x^T dx over the differences of the squared values, and its transpose. */
+/* What rotates singular vectors into each other: x^T dx over the differences of the squared values, and its
+ * transpose. */
 static tw_output rotation(twi_gradient *g, tw_output x, tw_output dx, tw_output apart)
 {
     tw_output turned = tw_mul(G, apart, product(g, x, dx, true, false));

@@ -1,5 +1,5 @@
-/* regions.c - boxes over images: drawn, and sampled as crops. Never here: choosing among boxes (find.c), cutting them out
- * (resize.c). */
+/* regions.c - boxes over images: drawn, and sampled as crops. Never here: choosing among boxes (find.c), cutting them
+ * out (resize.c). */
 #include "ops/rules.h"
 
 /* images [B,H,W,C], boxes [B,N,4] in parts of height and width: y0, x0, y1, x1; colours [k,C] */

@@ -47,11 +47,11 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
                     tw_error *error);
 void twi_placement_free(twi_placement *placement);
 
-/* Notes that the device where the node is refuses it, unless placing it anew would not help: without soft placement, for
- * a node that keeps state, or where no other kind of device has a kernel. */
+/* Notes that the device where the node is refuses it, unless placing it anew would not help: without soft placement,
+ * for a node that keeps state, or where no other kind of device has a kernel. */
 tw_status twi_placement_refuse(twi_placement *placement, const tw_node *node, const char *reason, tw_error *error);
-/* Places the graph as before, but heeds what has been noted. If that fails the placement stays as it was, and all but the
- * first `known` refusals are forgotten. */
+/* Places the graph as before, but heeds what has been noted. If that fails the placement stays as it was, and all but
+ * the first `known` refusals are forgotten. */
 tw_status twi_place_again(const tw_graph *graph, twi_placement *placement, int known);
 
 /* Fails, in TensorFlow's words, for a node that no device has a kernel for. */

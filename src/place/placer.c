@@ -57,7 +57,8 @@ static int requested_candidate(twi_groups *g, const twi_member *group)
     return g->latest.device;
 }
 
-/* The device the group gets; -1 if there is none. Settles how far its request is relaxed, and what of it still counts. */
+/* The device the group gets; -1 if there is none. Settles how far its request is relaxed, and what of it still
+ * counts. */
 static int settle(twi_groups *g, const twi_member *group, int *relaxed, twi_device_name *left)
 {
     *relaxed = group->relaxed;

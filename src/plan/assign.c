@@ -1,7 +1,7 @@
-/* assign.c - every node of the region gets a device: the one that placement chose for the user's node, if that has a kernel
- * which takes the node now that its shapes are known. What is refused is placed again with that in mind, where soft
- * placement may move it; so nothing is planned before it is certain where.
- * Never here: the rules by which devices are chosen (src/place). */
+/* assign.c - every node of the region gets a device: the one that placement chose for the user's node, if that has a
+ * kernel which takes the node now that its shapes are known. What is refused is placed again with that in mind, where
+ * soft placement may move it; so nothing is planned before it is certain where. Never here: the rules by which devices
+ * are chosen (src/place). */
 #include "plan/stages.h"
 
 #include "device/tasks.h"

@@ -103,8 +103,8 @@ static tw_status list_exits(looping *l)
     return fits ? TW_OK : fail_memory(c);
 }
 
-/* A condition's own name for its predicate is a round's node, so that all of the condition decides by the one value that
- * goes in, whichever of the two names it has it by. */
+/* A condition's own name for its predicate is a round's node, so that all of the condition decides by the one value
+ * that goes in, whichever of the two names it has it by. */
 static bool passes_predicate(const tw_node *node)
 {
     return twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 && tw_output_dtype(node->inputs[0]) == TW_BOOL;

@@ -2,13 +2,13 @@
  *
  * A buffer lives from the step that makes it to the last one that looks at it, through nodes that only pass it on.
  * Whatever another device reads, or is fetched, lives to the end of the run: only the order within one device is known.
- * The large buffers of one device are laid into its arena first, each into the smallest gap that holds it: they decide how
- * large it is. To look at all pairs of thousands more would take longer than a step; the rest is small, and lies behind
- * them in slots of few sizes, which are taken and given back in the order of time. Constants and strings lie in memory of
- * the plan's own, variables in the session's.
+ * The large buffers of one device are laid into its arena first, each into the smallest gap that holds it: they decide
+ * how large it is. To look at all pairs of thousands more would take longer than a step; the rest is small, and lies
+ * behind them in slots of few sizes, which are taken and given back in the order of time. Constants and strings lie in
+ * memory of the plan's own, variables in the session's.
  *
- * A step that is skipped leaves its buffers as they are. That harms nobody: whoever looks at them is skipped too, or is the
- * next of a chain of choices; guards are looked at from everywhere, and live to the end.
+ * A step that is skipped leaves its buffers as they are. That harms nobody: whoever looks at them is skipped too, or is
+ * the next of a chain of choices; guards are looked at from everywhere, and live to the end.
  *
  * Loops that run side by side (beside.c) use what they use as long as any of them runs.
  *

@@ -7,9 +7,9 @@
  *
  * A device that records (a card), by itself or with others, does so best when few things break the recording off. So
  * where one takes part, nodes are put into phases: even ones of what breaks a recording off (copies from elsewhere,
- * random streams), odd ones of what is recorded. A node comes in the first phase that fits behind what it needs; what it
- * needs from outside of the group that records together comes in an earlier phase, so that a recording waits for others
- * at its beginning only. Nodes of the same phase keep their order. */
+ * random streams), odd ones of what is recorded. A node comes in the first phase that fits behind what it needs; what
+ * it needs from outside of the group that records together comes in an earlier phase, so that a recording waits for
+ * others at its beginning only. Nodes of the same phase keep their order. */
 #include "plan/stages.h"
 
 static const twi_kernel shared_read = {"ReadVariableOp", "shared", 0, NULL, NULL, NULL};
@@ -21,7 +21,7 @@ typedef struct work {
     bool *looks, *passes;          /* [ids] whether a node is among them */
 } work;
 
-/* ---- reads ---------------------------------------------------------------------------------------------------------- */
+/* ---- reads ------------------------------------------------------------------------------------------------------- */
 
 /* Whether the use of a handle writes the variable. */
 static bool writes(const twi_edge *use)
@@ -141,7 +141,7 @@ static tw_status order_read(work *w, twi_node *read)
     return read->region->error.status;
 }
 
-/* ---- phases -------------------------------------------------------------------------------------------------------- */
+/* ---- phases ------------------------------------------------------------------------------------------------------ */
 
 static int phase_of(const twi_planning *p, const twi_node *node)
 {
@@ -186,7 +186,7 @@ static bool any_meets(const twi_region *region)
     return any;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 tw_status twi_order(twi_planning *p)
 {

@@ -154,8 +154,9 @@ static twi_condition *condition_of(twi_planning *p, const twi_node *node)
     return c && c->needed && c->assigned ? c : NULL;
 }
 
-/* Whether a use is seen to before the run or after it, as most are, or when its step's turn comes: that of a step which may
- * be skipped, or which comes after an assignment that may be. A value that the variable had once it has for good. */
+/* Whether a use is seen to before the run or after it, as most are, or when its step's turn comes: that of a step which
+ * may be skipped, or which comes after an assignment that may be. A value that the variable had once it has for
+ * good. */
 typedef struct knowledge {
     bool needed, assigned, maybe_assigned;
 } knowledge;

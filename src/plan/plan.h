@@ -120,9 +120,9 @@ typedef struct twi_condition {
     int num_needed, num_assigned;
 } twi_condition;
 
-/* A loop: a plan that is run again and again, by one step. Its feeds are the values that change from round to round, and
- * after them those that do not; its fetches whether there is another round, the values for it, what leaves the loop, and
- * all feeds, so that these keep their memory. */
+/* A loop: a plan that is run again and again, by one step. Its feeds are the values that change from round to round,
+ * and after them those that do not; its fetches whether there is another round, the values for it, what leaves the
+ * loop, and all feeds, so that these keep their memory. */
 typedef struct twi_loop {
     struct twi_plan *plan;
     int num_changing, num_results; /* num_feeds and num_fetches are the plan's */

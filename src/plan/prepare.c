@@ -103,7 +103,7 @@ static tw_status describe_output(twi_planning *p, const twi_node *node, int i, t
     return TW_OK;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------ */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 /* Types and shapes of a node's operands. A deep network has few of them: who reads no constant and no resource has them
  * for its operands, and others copies. */
@@ -227,7 +227,7 @@ static tw_status describe_operands(twi_planning *p, forms *all, twi_task *task, 
     return task->operands ? TW_OK : twi_fail_memory(p->error, "preparing kernels");
 }
 
-/* ---- nodes that are alike ------------------------------------------------------------------------------------------- */
+/* ---- nodes that are alike ---------------------------------------------------------------------------------------- */
 
 /* A task whose kernel's state others may have too, by what it depends on. */
 typedef struct owner {
@@ -311,7 +311,7 @@ static tw_status choose_kernel(twi_planning *p, const owners *all, twi_task *tas
     return status;
 }
 
-/* ---- one node after another ----------------------------------------------------------------------------------------- */
+/* ---- one node after another -------------------------------------------------------------------------------------- */
 
 static tw_status make_task(twi_planning *p, twi_node *node)
 {

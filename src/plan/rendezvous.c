@@ -1,12 +1,12 @@
 /* rendezvous.c - nodes that meet: one on each device, all of one name, that do together what none can do alone.
  *
- * Lists are walked in order, so who comes to a rendezvous late holds up those who wait there, and two of them in another
- * order on two devices would wait for each other for ever. Here the members of one become neighbours in the order
- * of the plan: all of them come after what any of them needs, and who uses the result of one comes after all of them. So
- * whatever lies before it can be done without it, on every device.
+ * Lists are walked in order, so who comes to a rendezvous late holds up those who wait there, and two of them in
+ * another order on two devices would wait for each other for ever. Here the members of one become neighbours in the
+ * order of the plan: all of them come after what any of them needs, and who uses the result of one comes after all of
+ * them. So whatever lies before it can be done without it, on every device.
  *
- * A member becomes two nodes: one that starts the work, as early as may be, and one just before the result is used, which
- * waits for it and until then keeps the memory that is worked in. */
+ * A member becomes two nodes: one that starts the work, as early as may be, and one just before the result is used,
+ * which waits for it and until then keeps the memory that is worked in. */
 #include "plan/stages.h"
 
 #include <string.h>

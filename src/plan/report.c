@@ -64,7 +64,8 @@ static void add_crossing(const twi_plan *plan, const twi_node *copy, bool arrive
     e->crossing_bytes += bytes_of(copy);
 }
 
-/* Calls add_crossing() for what arrives at the node and what leaves it, each once; with crossings NULL it only counts. */
+/* Calls add_crossing() for what arrives at the node and what leaves it, each once; with crossings NULL it only
+ * counts. */
 static int list_crossings(const twi_plan *plan, const twi_node *worker, tw_explanation *e)
 {
     int count = 0;

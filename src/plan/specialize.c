@@ -1,4 +1,5 @@
-/* specialize.c - from the user's graph to the plan's region: only what the fetches need, feeds cut out, every shape known.
+/* specialize.c - from the user's graph to the plan's region: only what the fetches need, feeds cut out, every shape
+ * known.
  *
  * Shape rules run again as nodes are copied, now with the fed shapes, and constants fold on the way, so that shapes
  * computed by nodes (Shape, Slice, Pack into Reshape) are known when the next rule asks.

@@ -56,8 +56,8 @@ static inline tw_status twi_copy_row(twi_copying *c, const tw_node *node)
     return *row ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
 }
 
-/* A reference, or what Identity made of one: TensorFlow passes the variable's own memory on, so whoever looks at it later
- * sees what is there then. */
+/* A reference, or what Identity made of one: TensorFlow passes the variable's own memory on, so whoever looks at it
+ * later sees what is there then. */
 static inline bool twi_copy_refers(const twi_copying *c, tw_output output)
 {
     return output.index >= 0 && !twi_copy_is_fed(c, output) &&
@@ -97,8 +97,8 @@ tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never);
 tw_status twi_copy_switch(twi_copying *c, const tw_node *node, twi_value data, const twi_value *controls, int num_controls);
 /* Those of a Merge: a chain of choices. */
 tw_status twi_copy_merge(twi_copying *c, const tw_node *node);
-/* The node that says whether an output has a value, or with index -1 whether its node runs; NULL: always. *never: it has
- * not, whatever is fed. */
+/* The node that says whether an output has a value, or with index -1 whether its node runs; NULL: always. *never: it
+ * has not, whatever is fed. */
 tw_status twi_guard_of(twi_copying *c, tw_output output, twi_node **guard, bool *never);
 
 /* Sets c->guard for a loop, by what it takes from outside. */

@@ -65,7 +65,8 @@ tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *f
 tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
 /* Turns nodes on images in NCHW that their devices refuse into such on NHWC, and what lies between them, too. */
 tw_status twi_lay_images(twi_planning *p);
-/* Destroys a loop that was planned; tells it where its step's workspace lies; gives it its memory, and takes it away. */
+/* Destroys a loop that was planned; tells it where its step's workspace lies; gives it its memory, and takes it
+ * away. */
 void twi_loop_destroy(twi_loop *loop);
 void twi_loop_bind(twi_loop *loop, void *workspace);
 tw_status twi_loop_hold(twi_loop *loop, tw_error *error);

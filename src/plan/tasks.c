@@ -141,8 +141,8 @@ static tw_status find_who_may_end(const twi_planning *p)
     return TW_OK;
 }
 
-/* Plans are compared one after the other, so those that queue runners and loops make while others run are not: the graph
- * is the same, and what they began with was. */
+/* Plans are compared one after the other, so those that queue runners and loops make while others run are not: the
+ * graph is the same, and what they began with was. */
 tw_status twi_agree_on_plan(twi_planning *p)
 {
     if (!p->request->devices->comm)

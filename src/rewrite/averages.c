@@ -1,8 +1,7 @@
 /* averages.c - moving averages of variables become part of the update that they follow, where a device has a kernel for
  * both: a launch less in a row, and the variables are not read again. What happens between the two and concerns neither
- * (Adam's powers of beta grow) happens behind both then.
- * Never here: making one node of many updates, or of many averages (update.c); that the averages' weight does not wait for
- * the updates (counters.c). Both have been before. */
+ * (Adam's powers of beta grow) happens behind both then. Never here: making one node of many updates, or of many
+ * averages (update.c); that the averages' weight does not wait for the updates (counters.c). Both have been before. */
 #include "rewrite/rewrite.h"
 
 #include "base/array.h"

@@ -1,9 +1,8 @@
-/* counters.c - what counts steps, and what is computed of the count alone (the weight of moving averages), need not wait for
- * the updates of variables that it comes after: on a card they are launches in a row, which are beside each other so.
- * Whoever comes after the count goes on coming after the updates, and who reads the count before does so. So nothing can
- * tell, but for a step that fails in between.
- * What an assignment of a scalar puts there need not wait for them either, though the assignment does.
- * Never here: making one launch of them (scalars.c). */
+/* counters.c - what counts steps, and what is computed of the count alone (the weight of moving averages), need not
+ * wait for the updates of variables that it comes after: on a card they are launches in a row, which are beside each
+ * other so. Whoever comes after the count goes on coming after the updates, and who reads the count before does so. So
+ * nothing can tell, but for a step that fails in between. What an assignment of a scalar puts there need not wait for
+ * them either, though the assignment does. Never here: making one launch of them (scalars.c). */
 #include "rewrite/rewrite.h"
 
 #include "base/array.h"
@@ -12,7 +11,7 @@
 
 typedef TWI_ARRAY(twi_node *) nodes;
 
-/* ---- what it is ---------------------------------------------------------------------------------------------------- */
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 /* Of a variable by its gradient; or what makes it ready for the next one, as Adam's powers of beta. */
 static bool is_update(const twi_node *node)
@@ -53,7 +52,7 @@ static bool is_of_count(const twi_node *node, const twi_node *counter)
             twi_shape(twi_out(node, 0)).rank == 0);
 }
 
-/* ---- who comes after it -------------------------------------------------------------------------------------------- */
+/* ---- who comes after it ------------------------------------------------------------------------------------------ */
 
 static bool add_once(nodes *all, twi_node *node)
 {
@@ -91,7 +90,7 @@ static bool has(const nodes *all, const twi_node *node)
     return found;
 }
 
-/* ---- setting it free ----------------------------------------------------------------------------------------------- */
+/* ---- setting it free --------------------------------------------------------------------------------------------- */
 
 static bool keep_order(twi_node *counter, const nodes *late, const nodes *updates)
 {

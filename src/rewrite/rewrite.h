@@ -2,8 +2,8 @@
  *
  * Passes see a region that holds only what this plan needs, with every shape known and every node on its device. They
  * find what they look for by the lists of users (ir/ir.h), make nodes with twi_rewrite_make(), which asks the device
- * whether it has a kernel for just this node, and lead consumers to them with twi_replace() and twi_move_controls(). What
- * nobody needs any more is dropped after each pass.
+ * whether it has a kernel for just this node, and lead consumers to them with twi_replace() and twi_move_controls().
+ * What nobody needs any more is dropped after each pass.
  *
  * What a pass may do: it must not change results beyond the op's tolerance; nodes on different devices are never joined
  * (but see update.c); nodes are joined only where twi_may_join() allows it; a node that is made must have a kernel that
@@ -49,16 +49,16 @@ bool twi_rewrite_is_disabled(const char *disable, const char *name);
  * before looking further; the answer may still be no for the node that is made then. */
 bool twi_rewrite_has_kernel(const twi_rewriting *r, const twi_node *node, const char *op, tw_dtype type);
 
-/* A new node that stands for `like`: its name is like's with `suffix` appended, its device and rank are like's. NULL: the
- * device refuses it, and nothing has changed; or the region has failed. */
+/* A new node that stands for `like`: its name is like's with `suffix` appended, its device and rank are like's. NULL:
+ * the device refuses it, and nothing has changed; or the region has failed. */
 twi_node *twi_rewrite_make(twi_rewriting *r, const twi_node *like, const char *suffix, const char *op,
                            const twi_value *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 /* Takes back what was made since the region had `count` nodes, and what nobody of before uses. */
 void twi_rewrite_undo(twi_rewriting *r, int count);
 
 /* fold.c, which the planner calls while it copies the graph: if the node's outputs can be known now, makes Const nodes
- * for them, writes them to outputs[] and returns TW_OK with *folded true. Shape, Size and Rank of known shapes fold, and
- * whatever has only constant inputs, no state and a small result. */
+ * for them, writes them to outputs[] and returns TW_OK with *folded true. Shape, Size and Rank of known shapes fold,
+ * and whatever has only constant inputs, no state and a small result. */
 tw_status twi_fold(twi_rewriting *r, twi_node *node, twi_value *outputs, bool *folded, tw_error *error);
 
 /* counters.c, for scalars.c: what counts steps no longer waits for the updates that it comes after, nor does what is

@@ -2,9 +2,9 @@
  *
  *     AddV2 of neighbours, AddV2 of what that gives, and so on; Mul by a constant        _TowerMean
  *
- * Where towers have devices that look at each other's memory, sums of other devices are taken in: nothing crosses then but
- * the towers' own tensors, which lie where they are.
- * Never here: means that an update makes as it reads (update.c), which has been before. */
+ * Where towers have devices that look at each other's memory, sums of other devices are taken in: nothing crosses then
+ * but the towers' own tensors, which lie where they are. Never here: means that an update makes as it reads (update.c),
+ * which has been before. */
 #include "rewrite/rewrite.h"
 
 enum { MOST_TERMS = 8 }; /* of a launch; ORDER TERMS: launch.h */

@@ -1,5 +1,5 @@
-/* dispatcher.c - see dispatcher.h. The protocol is also a model, tests/models/dispatcher.pml, whose parts have the names of
- * the functions here; who changes one changes the other. */
+/* dispatcher.c - see dispatcher.h. The protocol is also a model, tests/models/dispatcher.pml, whose parts have the
+ * names of the functions here; who changes one changes the other. */
 #include "run/dispatcher.h"
 
 #include "base/clock.h"
@@ -449,8 +449,8 @@ void twi_dispatchers_destroy(twi_dispatchers *all)
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* The list that the calling thread walks itself: the first that no device with cores of its own has; -1: none, as inside
- * of a parallel region, where the thread would be no team's master. */
+/* The list that the calling thread walks itself: the first that no device with cores of its own has; -1: none, as
+ * inside of a parallel region, where the thread would be no team's master. */
 static int own_list(const twi_dispatchers *all, const twi_plan *plan)
 {
     if (omp_in_parallel())

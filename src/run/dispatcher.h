@@ -3,8 +3,8 @@
  * A step that needs something from another device waits until that device's counter has passed the step that makes it.
  * Nothing else is shared while a plan runs. A failing step stops all lists; the first failure is the run's.
  *
- * One of the lists is walked by the thread that calls, so a plan of one device needs no other. Devices that are bound to
- * cores have threads of their own always. */
+ * One of the lists is walked by the thread that calls, so a plan of one device needs no other. Devices that are bound
+ * to cores have threads of their own always. */
 #ifndef TWI_DISPATCHER_H
 #define TWI_DISPATCHER_H
 
@@ -12,8 +12,9 @@
 
 typedef struct twi_dispatchers twi_dispatchers;
 
-/* For a set of devices; threads start when a plan first wants them, and sleep when they have waited a while. `wake(user)`
- * is called from any thread when a run is to end early, so that kernels that wait look at their run's `ending`. */
+/* For a set of devices; threads start when a plan first wants them, and sleep when they have waited a while.
+ * `wake(user)` is called from any thread when a run is to end early, so that kernels that wait look at their run's
+ * `ending`. */
 tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), void *user,
                                  twi_dispatchers **dispatchers, tw_error *error);
 void twi_dispatchers_destroy(twi_dispatchers *dispatchers); /* NULL is fine; joins the threads */
@@ -23,9 +24,9 @@ void twi_dispatchers_destroy(twi_dispatchers *dispatchers); /* NULL is fine; joi
 tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, const atomic_bool *ending,
                                   tw_error *error);
 
-/* Runs a bound plan to its end, `rounds` times over; *done: how often it got there. The threads do not come back between
- * rounds, and a device with a queue of its own gets them all at once. One call at a time. A plan that has a trace gets the
- * times of the last round's steps. */
+/* Runs a bound plan to its end, `rounds` times over; *done: how often it got there. The threads do not come back
+ * between rounds, and a device with a queue of its own gets them all at once. One call at a time. A plan that has a
+ * trace gets the times of the last round's steps. */
 tw_status twi_dispatchers_run(twi_dispatchers *dispatchers, twi_plan *plan, int64_t rounds, int64_t *done,
                               tw_error *error);
 

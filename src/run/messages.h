@@ -2,9 +2,10 @@
  *
  * Every task walks the lists of all devices. In those of its own it does what they say; in those of another's it sends
  * what they need of it, when it is there. So messages of two tasks for one device come in the order of that device's
- * list, and nothing is looked up. Who may write over what another task reads waits until that is sent, which is known here,
- * and not for word that it has come. What a branch would give is sent whether it was taken or not: its readers do not
- * look then. Runs of different lanes overlap: each lane has a channel for each device, and one for what is fetched. */
+ * list, and nothing is looked up. Who may write over what another task reads waits until that is sent, which is known
+ * here, and not for word that it has come. What a branch would give is sent whether it was taken or not: its readers do
+ * not look then. Runs of different lanes overlap: each lane has a channel for each device, and one for what is
+ * fetched. */
 #ifndef TWI_MESSAGES_H
 #define TWI_MESSAGES_H
 

@@ -112,7 +112,7 @@ void tw_session_destroy(tw_session *s)
     twi_free(s);
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
 /* Of all kernels that wait; those whose run does not end go on waiting. */
 static void wake_waiting(tw_session *s)
@@ -205,7 +205,7 @@ tw_status tw_session_take_lane(tw_session *s, int *lane, tw_error *error)
     return status;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 /* Where placement is logged unless the options say otherwise. */
 static void log_line(void *user, const char *line)
@@ -358,7 +358,7 @@ tw_status tw_session_prepare(tw_session *s, const tw_feed_shape *feeds, int num_
     return tw_session_prepare_in(s, 0, feeds, num_feeds, fetches, num_fetches, error);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted *w, tw_tensor **results, int64_t *done,
                      tw_error *error)
@@ -481,7 +481,7 @@ tw_status tw_session_set_source(tw_session *s, const char *name, tw_source_funct
     return status;
 }
 
-/* ---- variables ----------------------------------------------------------------------------------------------------------- */
+/* ---- variables --------------------------------------------------------------------------------------------------- */
 
 /* The variable's memory, made if no plan has needed it yet. */
 static tw_status find_variable(tw_session *s, const tw_variable *variable, twi_resource **resource, tw_error *error)

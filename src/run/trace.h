@@ -4,8 +4,8 @@
 
 #include "plan/plan.h"
 
-/* Before a run: whether it is to be traced. The first that is gives the plan its trace; but recordings have marks in them,
- * so a plan that has recorded without a trace stays untraced (twi_is_traced). */
+/* Before a run: whether it is to be traced. The first that is gives the plan its trace; but recordings have marks in
+ * them, so a plan that has recorded without a trace stays untraced (twi_is_traced). */
 tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error);
 bool twi_is_traced(const twi_plan *plan);
 

@@ -1,5 +1,5 @@
-/* traffic.h - who must come after whom, by the memory they touch: of works that are told in order, one comes after those
- * before it that have written what it reads or writes, or read what it writes. */
+/* traffic.h - who must come after whom, by the memory they touch: of works that are told in order, one comes after
+ * those before it that have written what it reads or writes, or read what it writes. */
 #ifndef TWI_TRAFFIC_H
 #define TWI_TRAFFIC_H
 

@@ -1,8 +1,9 @@
 /* waterfall.c - see waterfall.h.
  *
- * The chain begins at the step that ended last and goes back: each step could begin when the last of those it waited for
- * had ended, on its own device or on another. The steps of the chain and the gaps between them are the whole of the
- * run's time, so the parts add up without anything left over, and what ran beside the chain is hidden and costs nothing.
+ * The chain begins at the step that ended last and goes back: each step could begin when the last of those it waited
+ * for had ended, on its own device or on another. The steps of the chain and the gaps between them are the whole of the
+ * run's time, so the parts add up without anything left over, and what ran beside the chain is hidden and costs
+ * nothing.
  *
  * Imbalance is what the towers' part of the chain computed longer than the least loaded of the towers' devices: with
  * equal towers on equal devices there is none. */

@@ -121,8 +121,8 @@ typedef struct twi_standard {
  *                         = ((b - mu_c) f + (mu_c - mu)) / max(stddev(y), 1 / sqrt(n))
  * so d cancels (it is still drawn: the chain stays what it is called), and
  *     variance(y) = mean over c of (f^2 variance_c(b) + (mu_c - mu)^2).
- * sum and square [channels], of the crop's bytes and of their squares, are whole numbers, so they are exact in any order:
- * a compiler may use vectors as it likes, a card a tree, and the bits are the same. */
+ * sum and square [channels], of the crop's bytes and of their squares, are whole numbers, so they are exact in any
+ * order: a compiler may use vectors as it likes, a card a tree, and the bits are the same. */
 TWI_ANYWHERE twi_standard twi_standardise(const twi_distorter *d, float contrast, const uint64_t *sum,
                                           const uint64_t *square)
 {

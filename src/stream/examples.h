@@ -1,8 +1,8 @@
 /* examples.h - a tower's batch, made where the tower is of a data set that lies there: what a TowerBatch node asks for,
  * read off its attributes.
  *
- * Step s of a training run consists of the examples s * of_step to (s + 1) * of_step - 1 of a stream (stream.h), of which
- * the tower gets `batch` from s * of_step + first: what an input pipeline gives it, to the bit. */
+ * Step s of a training run consists of the examples s * of_step to (s + 1) * of_step - 1 of a stream (stream.h), of
+ * which the tower gets `batch` from s * of_step + first: what an input pipeline gives it, to the bit. */
 #ifndef TWI_EXAMPLES_H
 #define TWI_EXAMPLES_H
 

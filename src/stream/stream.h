@@ -23,10 +23,11 @@ TWI_ANYWHERE twi_philox twi_example_random(uint64_t seed, twi_stream stream, uin
     return philox;
 }
 
-/* A keyed permutation of 0 to count - 1 in constant memory: a Feistel network. Each round changes one half of the bits of
- * a number by a function of the other half, which can be undone whatever the function is, so the network is a permutation
- * of 0 to 2^bits - 1. A number that lands beyond `count` goes through again until it does not; that leaves a permutation
- * of 0 to count - 1, and takes less than two turns on average since 2^bits < 2 count (small counts excepted). */
+/* A keyed permutation of 0 to count - 1 in constant memory: a Feistel network. Each round changes one half of the bits
+ * of a number by a function of the other half, which can be undone whatever the function is, so the network is a
+ * permutation of 0 to 2^bits - 1. A number that lands beyond `count` goes through again until it does not; that leaves
+ * a permutation of 0 to count - 1, and takes less than two turns on average since 2^bits < 2 count (small counts
+ * excepted). */
 enum { TWI_PERMUTATION_ROUNDS = 8, TWI_PERMUTATION_LEAST_BITS = 8 }; /* fewer bits: too few orders of small sets */
 typedef struct twi_permutation {
     int64_t count;

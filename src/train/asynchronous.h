@@ -5,9 +5,9 @@
  * tower has a thread and a lane of the session. All that touches the variables happens in lane 0, on the thread that
  * calls step(): pulls and pushes are whole, and in the one order that update_order.h decides.
  *
- * Over several tasks all of them run all lanes, each what is on its own devices. What is pulled goes to the tower's task, a
- * gradient to that of its variable, and to the first one, which writes summaries. Who came first, where that decides, is
- * what the first task has seen.
+ * Over several tasks all of them run all lanes, each what is on its own devices. What is pulled goes to the tower's
+ * task, a gradient to that of its variable, and to the first one, which writes summaries. Who came first, where that
+ * decides, is what the first task has seen.
  *
  *     asynchronous.c         pulling, pushing, and what is told about it
  *     asynchronous_towers.c  the towers' threads and batches; beginning and ending

@@ -244,8 +244,8 @@ static void find_pulls(const twi_asynchronous *a, twi_worker *w)
         w->pulls[i] = (tw_receivers){tw_session_fed_task(a->trainer->session, 1 + w->tower, i), -1};
 }
 
-/* Its gradients go where the update takes them in, whose plan is the latest of lane 0, and to the first task; its loss is
- * looked at by all. */
+/* Its gradients go where the update takes them in, whose plan is the latest of lane 0, and to the first task; its loss
+ * is looked at by all. */
 static void find_pushes(const twi_asynchronous *a, twi_worker *w)
 {
     w->pushes[0] = (tw_receivers){-1, -1};

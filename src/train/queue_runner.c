@@ -1,12 +1,12 @@
 /* queue_runner.c - the threads that fill a graph's queues.
  *
- * Each thread runs its node in a lane of its own, so that one that waits holds up nobody. One more waits for the request
- * to stop and then closes all queues, which wakes those that wait there; who waits elsewhere (for gradients that nobody
- * sends any more) is given some time and cancelled.
+ * Each thread runs its node in a lane of its own, so that one that waits holds up nobody. One more waits for the
+ * request to stop and then closes all queues, which wakes those that wait there; who waits elsewhere (for gradients
+ * that nobody sends any more) is given some time and cancelled.
  *
  * Of several tasks one alone runs a node whose plan is all its own, and all run one that has parts on several, each its
- * own part. When it ends on one of them, because there is no more or it was asked to stop, the lane ends on all. The queue
- * is closed by the task that has it. */
+ * own part. When it ends on one of them, because there is no more or it was asked to stop, the lane ends on all. The
+ * queue is closed by the task that has it. */
 #include "base/memory.h"
 #include "base/status.h"
 

@@ -1,6 +1,6 @@
-/* reduce.c - which gradients travel together: one by one, the small ones in groups, in buckets as they are computed, or all
- * of them in equal packs; and sparse ones as the rows they touch.
- * Never here: what an algorithm does (reduce_algorithms.c). */
+/* reduce.c - which gradients travel together: one by one, the small ones in groups, in buckets as they are computed, or
+ * all of them in equal packs; and sparse ones as the rows they touch. Never here: what an algorithm does
+ * (reduce_algorithms.c). */
 #include "train/reduce.h"
 
 #include "base/log.h"

@@ -404,8 +404,8 @@ static int parent_of(const shard *s, int tower, int owner)
     return s->algorithm->parent ? s->algorithm->parent(s, tower, owner) : owner;
 }
 
-/* Tower `tower` gets the piece, and before it everyone on the way. seen[tower] is what it got, seen[towers] what the owner
- * gives. */
+/* Tower `tower` gets the piece, and before it everyone on the way. seen[tower] is what it got, seen[towers] what the
+ * owner gives. */
 static tw_output fetch(const shard *s, const piece *p, int tower, tw_output *seen)
 {
     if (tower == p->owner)

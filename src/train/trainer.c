@@ -1,5 +1,5 @@
-/* trainer.c - the training loop of one model over several towers, made of public functions: beginning, stepping, ending.
- * trainer.h says which file has the rest. */
+/* trainer.c - the training loop of one model over several towers, made of public functions: beginning, stepping,
+ * ending. trainer.h says which file has the rest. */
 #include "base/crash.h"
 #include "base/sized.h"
 #include "base/memory.h"

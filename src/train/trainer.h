@@ -197,8 +197,8 @@ double twi_trainer_epoch(const tw_trainer *t, double epoch);
 tw_status twi_recipe_settings_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_SETTINGS],
                                       tw_error *error);
 
-/* The first rate, the schedule and the reduction become what was asked for, else what the checkpoint (may be NULL) says,
- * else the model's. Release the tensors to save, also after an error. */
+/* The first rate, the schedule and the reduction become what was asked for, else what the checkpoint (may be NULL)
+ * says, else the model's. Release the tensors to save, also after an error. */
 enum { TWI_NUM_RECALLED = 3 };
 #define TWI_RATE_FACTOR_NAME "tower/rate_factor" /* is saved where it is not 1 */
 tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *options, tw_checkpoint *checkpoint,
@@ -246,8 +246,8 @@ int twi_first_of_group(const tw_trainer *t, int group);
  * (twi_free). NULL when memory runs out. */
 tw_variable **twi_trainer_trained(const tw_trainer *t, int *count);
 
-/* Adds the mean of the groups' copies, a fetch of its own; how many of so many steps may come in a row before it is due;
- * and it itself, where it is. */
+/* Adds the mean of the groups' copies, a fetch of its own; how many of so many steps may come in a row before it is
+ * due; and it itself, where it is. */
 void twi_trainer_build_meeting(tw_trainer *t);
 int64_t twi_trainer_steps_to_meet(const tw_trainer *t, int64_t steps);
 tw_status twi_trainer_meet(tw_trainer *t, tw_error *error);

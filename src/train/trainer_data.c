@@ -1,4 +1,5 @@
-/* trainer_data.c - batches that are made on the towers' devices: whether they are, the graph, and the data set's way there.
+/* trainer_data.c - batches that are made on the towers' devices: whether they are, the graph, and the data set's way
+ * there.
  *
  * A card does beside each other what does not wait for each other. So there a step takes its batch from variables, in
  * which it waits, and puts that of the next one there, once nobody looks at the old one any more: beside the update,

@@ -1,4 +1,5 @@
-/* trainer_files.c - batches that nodes of the graph read from the data set's own files, as the CIFAR-10 tutorial has them:
+/* trainer_files.c - batches that nodes of the graph read from the data set's own files, as the CIFAR-10 tutorial has
+ * them:
  *
  *     names -> FixedLengthRecordReader -> DecodeRaw -> distortions -> RandomShuffleQueue -> batches
  *

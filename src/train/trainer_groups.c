@@ -1,8 +1,8 @@
-/* trainer_groups.c - groups of towers with a copy of the variables each (local SGD): which tower is of which, whose copy
- * it works with, when the copies become their mean, and what a checkpoint has of them.
+/* trainer_groups.c - groups of towers with a copy of the variables each (local SGD): which tower is of which, whose
+ * copy it works with, when the copies become their mean, and what a checkpoint has of them.
  *
- * The copy of group 0 is NAME itself, that of group k is "group_k/NAME"; slots and moving averages are named after them.
- * A checkpoint has "group_k/NAME" for each group, and as NAME their mean, which all who know no groups take.
+ * The copy of group 0 is NAME itself, that of group k is "group_k/NAME"; slots and moving averages are named after
+ * them. A checkpoint has "group_k/NAME" for each group, and as NAME their mean, which all who know no groups take.
  * Never here: how a group's gradients meet and are applied (trainer_apply.c). */
 #include "base/memory.h"
 #include "base/status.h"

@@ -59,7 +59,8 @@ tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable);
 tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable);  /* tower 0 has the variable itself, ... */
 tw_variable *twi_own_local(tw_trainer *t, tw_variable *variable); /* ... or a copy as all others do */
 tw_variable *twi_own_of_group(tw_trainer *t, tw_variable *variable); /* that of the tower's group (trainer_groups.c) */
-/* One of that name on the device of the tower under construction, which begins as `variable` does and goes its own way. */
+/* One of that name on the device of the tower under construction, which begins as `variable` does and goes its own
+ * way. */
 tw_variable *twi_own_made(tw_trainer *t, const char *name, tw_variable *variable);
 
 #endif

@@ -1,20 +1,19 @@
-/* card.h - a card that is not there: NVIDIA's driver, runtime and libraries played on the host, so that the CUDA plug-in
- * can be tried where no card is.
+/* card.h - a card that is not there: NVIDIA's driver, runtime and libraries played on the host, so that the CUDA
+ * plug-in can be tried where no card is.
  *
  * libcard.so stands for libcudart, and under their names for libcuda, libcublasLt, libcudnn and libnccl. The kernels
  * (.cu files) are compiled for the host (emulate.h) and run thread by thread. What is real: streams run as late as they
  * may, so that a wait that is missing shows; memory is filled with rubbish and its bounds are checked by copies (and by
- * the address sanitizer); what is asked of a stream while it records, and may not be, fails. What is not: speed, and the
- * word of NVIDIA's compiler and libraries on anything.
+ * the address sanitizer); what is asked of a stream while it records, and may not be, fails. What is not: speed, and
+ * the word of NVIDIA's compiler and libraries on anything.
  *
- * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the
- * driver's CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick;
- * CARD_APART=1 that a graph takes what one stream records and no other; CARD_TELLS=1 that it says of each graph that is
- * made how many nodes it has, and how many come one after the other; CARD_NARROWS=1 that cuDNN's engine of TF32 makes its
- * inputs narrower still.
- * CARD_BLOCKS that so many blocks of a kernel run at once (1); their order is random in any case.
- * CARD_STRICT=1 that a handle of cuDNN's takes streams of no other context than the one it was made in.
- * CARD_TUNED=1 that cuDNN's engines come with other settings; CARD_DRIVER is in the name of what is remembered.
+ * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the driver's
+ * CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick; CARD_APART=1
+ * that a graph takes what one stream records and no other; CARD_TELLS=1 that it says of each graph that is made how
+ * many nodes it has, and how many come one after the other; CARD_NARROWS=1 that cuDNN's engine of TF32 makes its inputs
+ * narrower still. CARD_BLOCKS that so many blocks of a kernel run at once (1); their order is random in any case.
+ * CARD_STRICT=1 that a handle of cuDNN's takes streams of no other context than the one it was made in. CARD_TUNED=1
+ * that cuDNN's engines come with other settings; CARD_DRIVER is in the name of what is remembered.
  * CARD_NCCL_AT=reduction lets those of NCCL hang, =refusal its communicators be refused, =init rank CARD_NCCL_HANGS
  * while communicators are made.
  *

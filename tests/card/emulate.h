@@ -1,5 +1,5 @@
-/* emulate.h - lets a host's compiler read a .cu file: what a kernel sees of its place in the launch, and launching.
- * It is included before all else (-include). A thread of the host runs one block after another, so what a block shares is
+/* emulate.h - lets a host's compiler read a .cu file: what a kernel sees of its place in the launch, and launching. It
+ * is included before all else (-include). A thread of the host runs one block after another, so what a block shares is
  * that thread's. */
 #ifndef CARD_EMULATE_H
 #define CARD_EMULATE_H
@@ -42,8 +42,8 @@ typedef uint32_t card_words[CARD_WORDS];
 extern "C" const card_words *card_share(const uint32_t *own);
 #define __syncthreads card_sync_block
 
-/* Of the fences that threads come to, each sees what was written before all earlier ones; nothing else orders what blocks
- * do. */
+/* Of the fences that threads come to, each sees what was written before all earlier ones; nothing else orders what
+ * blocks do. */
 extern "C" void card_fence(void);
 #define __threadfence card_fence
 

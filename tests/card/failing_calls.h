@@ -1,5 +1,5 @@
-/* failing_calls.h - jobs on cards that are not there (card.h), each in a process of its own, because the driver is asked
- * once a process; among them one whose calls fail in turn. */
+/* failing_calls.h - jobs on cards that are not there (card.h), each in a process of its own, because the driver is
+ * asked once a process; among them one whose calls fail in turn. */
 #ifndef FAILING_CALLS_H
 #define FAILING_CALLS_H
 
@@ -47,8 +47,8 @@ static inline void assert_failing_calls_are_answered(int (*try_one)(long), long 
     assert_true(n > least);
 }
 
-/* Whether the text has the name of a call that failed. Those that may be silent are passed over; with none but such it is
- * well. NULL: none may be. */
+/* Whether the text has the name of a call that failed. Those that may be silent are passed over; with none but such it
+ * is well. NULL: none may be. */
 static inline bool names_a_failed_call(const char *text, bool (*may_be_silent)(const char *call))
 {
     char calls[2000], *rest = calls, *call;

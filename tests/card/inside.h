@@ -25,15 +25,15 @@ void seen(const char *what);
 void enqueue(cudaStream_t stream, std::function<void()> work);
 /* Lets the time of a stream, as events see it, go on by what "engine 3" takes. */
 void spend(cudaStream_t stream, const std::string &what);
-/* A part of a card has a context of its own, and its streams do; nullptr: the card's. What the thread makes now belongs to
- * `context`. */
+/* A part of a card has a context of its own, and its streams do; nullptr: the card's. What the thread makes now belongs
+ * to `context`. */
 extern thread_local void *context;
 void set_context(cudaStream_t stream, void *context);
 void *context_of(cudaStream_t stream);
 /* Whether nothing is to be computed, only noted. */
 bool idle(void);
-/* Puts work on `count` streams at once: it is done, once, when any of them gets to it, all others being worked off up to
- * there. Where CARD_NCCL_AT says "reduction", it never is, until the world that it belongs to is released. */
+/* Puts work on `count` streams at once: it is done, once, when any of them gets to it, all others being worked off up
+ * to there. Where CARD_NCCL_AT says "reduction", it never is, until the world that it belongs to is released. */
 void meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<void()> work, uint64_t world);
 void release(uint64_t world);
 /* Whether the range lies in one block of some card's memory, or of page-locked memory. */

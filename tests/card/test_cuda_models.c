@@ -1,6 +1,6 @@
 /* Every model trains on a card with nothing of it on the host: each node of what a training run plans has a kernel
- * there, but for those in a short list. On a card that is not there (card.h), where a few steps of small networks do what
- * they do on the CPU. */
+ * there, but for those in a short list. On a card that is not there (card.h), where a few steps of small networks do
+ * what they do on the CPU. */
 #include "testing.h"
 
 #include "card.h"

@@ -1,5 +1,6 @@
-/* Reductions by NCCL, on cards and a library that are not there (card.h): what they add up to, what becomes of the calls
- * that fail, and of cards that do not come. The driver is asked once a process, so each try has one of its own. */
+/* Reductions by NCCL, on cards and a library that are not there (card.h): what they add up to, what becomes of the
+ * calls that fail, and of cards that do not come. The driver is asked once a process, so each try has one of its
+ * own. */
 #include "failing_calls.h"
 
 #include <stdlib.h>

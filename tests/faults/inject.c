@@ -4,9 +4,10 @@
  *     FAULT=CALLS:ACTION:N[+]      at the N-th of these calls, from 0; "+": and at all that follow
  *     FAULT_COUNT=FILE             how many of these calls there were is written there when the program ends
  *
- * CALLS are names with commas between them, or "files" (open, write, fsync, rename, link, unlink, close, ftruncate), "memory"
- * (malloc, calloc, realloc, posix_memalign, aligned_alloc), "onednn" (those of oneDNN alone), "threads" (pthread_create). ACTION is
- * an errno's name, SHORT (half of a write), KILL (before the call), KILLED (after it) or a signal: TERM, INT, HUP, USR1. */
+ * CALLS are names with commas between them, or "files" (open, write, fsync, rename, link, unlink, close, ftruncate),
+ * "memory" (malloc, calloc, realloc, posix_memalign, aligned_alloc), "onednn" (those of oneDNN alone), "threads"
+ * (pthread_create). ACTION is an errno's name, SHORT (half of a write), KILL (before the call), KILLED (after it) or a
+ * signal: TERM, INT, HUP, USR1. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

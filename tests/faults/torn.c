@@ -1,9 +1,10 @@
-/* torn.c - power that fails while a checkpoint is saved. The calls of one save are recorded; for every place where it could
- * have been cut off, the states are built that a disk may then legally be in, and in each a reader finds a whole
+/* torn.c - power that fails while a checkpoint is saved. The calls of one save are recorded; for every place where it
+ * could have been cut off, the states are built that a disk may then legally be in, and in each a reader finds a whole
  * checkpoint: the older, or the new one; the new one, once the save has returned.
  *
- * What is legal: bytes of a file that was synced since are there; of others each write is absent, whole, cut at a block's
- * end, or zeros. Changes of the directory before its last sync are there; of later ones the first few, or all but one.
+ * What is legal: bytes of a file that was synced since are there; of others each write is absent, whole, cut at a
+ * block's end, or zeros. Changes of the directory before its last sync are there; of later ones the first few, or all
+ * but one.
  *
  * usage: torn [STRIDE]      every STRIDE-th state; 1 by default. Prints how many there were. */
 #include "faulty_files.h"

@@ -1,6 +1,6 @@
-/* yield.c - a library to be loaded before all others (LD_PRELOAD): before one in four locks and behind one in four unlocks
- * others go first, drawn with the seed YIELD, so that threads meet in orders that a quiet machine does not show. It
- * leaves memory alone, and so goes with the thread sanitizer. */
+/* yield.c - a library to be loaded before all others (LD_PRELOAD): before one in four locks and behind one in four
+ * unlocks others go first, drawn with the seed YIELD, so that threads meet in orders that a quiet machine does not
+ * show. It leaves memory alone, and so goes with the thread sanitizer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

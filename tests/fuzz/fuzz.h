@@ -1,10 +1,11 @@
-/* fuzz.h - everything that reads bytes from outside, as a table of targets. One program has them all: under libFuzzer it
- * makes inputs (fuzz, of scripts/fuzz), without it it replays those that were kept (replay, of ctest).
+/* fuzz.h - everything that reads bytes from outside, as a table of targets. One program has them all: under libFuzzer
+ * it makes inputs (fuzz, of scripts/fuzz), without it it replays those that were kept (replay, of ctest).
  *
- * What a target must hold: no crash, nothing the sanitizers find, no leak, a second and 64 MB + 8 times the input at most.
+ * What a target must hold: no crash, nothing the sanitizers find, no leak, a second and 64 MB + 8 times the input at
+ * most.
  *
- * Adding one: a row here, and a function fuzz_NAME in the file for its kind; inputs to begin with in corpus/NAME/, words
- * of its language in words/NAME. */
+ * Adding one: a row here, and a function fuzz_NAME in the file for its kind; inputs to begin with in corpus/NAME/,
+ * words of its language in words/NAME. */
 #ifndef FUZZ_H
 #define FUZZ_H
 

@@ -1,5 +1,5 @@
-/* residual.h - made by make_residual.py with TensorFlow 2.21.0; do not edit.
- * TensorFlow's float32 strays from its float64 by: losses 3.2e-08, trainables 3.7e-07, accumulators 6.5e-06, moving 6.1e-07 */
+/* residual.h - made by make_residual.py with TensorFlow 2.21.0; do not edit. TensorFlow's float32 strays from its
+ * float64 by: losses 3.2e-08, trainables 3.7e-07, accumulators 6.5e-06, moving 6.1e-07 */
 
 enum { STEPS = 3, BATCH = 4, SIDE = 16, SAMPLES = 8, TRAINABLES = 23, MOVING = 14 };
 #define NOISE_SEED 350000u

@@ -1,5 +1,5 @@
-/* dispatchers.c - dispatchers, on plans made by hand and devices that are made up: in which order steps are done, what is
- * replayed, how runs end, what is timed, and what is said to other tasks. */
+/* dispatchers.c - dispatchers, on plans made by hand and devices that are made up: in which order steps are done, what
+ * is replayed, how runs end, what is timed, and what is said to other tasks. */
 #include "parts.h"
 #include "testing.h"
 

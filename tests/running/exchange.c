@@ -1,4 +1,5 @@
-/* exchange.c - messages between tasks that one process plays: late, lost, twice, spoiled, and of tasks that hang or end. */
+/* exchange.c - messages between tasks that one process plays: late, lost, twice, spoiled, and of tasks that hang or
+ * end. */
 #include "parts.h"
 #include "testing.h"
 
@@ -244,8 +245,8 @@ static void messages_come_in_their_order_however_late(void **state)
     assert_all_end(players, TW_OK, "", -1);
 }
 
-/* Task 0 says a word and ends the channel and the one behind it. What came before that is taken, what waits or is sent in
- * them fails with its status on all, and other channels go on. */
+/* Task 0 says a word and ends the channel and the one behind it. What came before that is taken, what waits or is sent
+ * in them fails with its status on all, and other channels go on. */
 static tw_status end_some_channels(twi_comm *c, tw_error *error)
 {
     char word[8] = "word";
@@ -620,8 +621,8 @@ static bool is_waited_for(twi_exchange *x, twi_channel *c)
     return waits;
 }
 
-/* The first of two has room before somebody waits, and is handed in when he does; the other comes when that has just been
- * taken. Whoever is too slow for that tries again. */
+/* The first of two has room before somebody waits, and is handed in when he does; the other comes when that has just
+ * been taken. Whoever is too slow for that tries again. */
 static void a_message_does_not_come_to_the_place_of_the_one_before(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* sessions.c - runs of a session that are known to wait for queues, and sessions of several tasks, whose messages are made
- * up. */
+/* sessions.c - runs of a session that are known to wait for queues, and sessions of several tasks, whose messages are
+ * made up. */
 #include "parts.h"
 #include "runs_in_threads.h"
 
@@ -231,7 +231,8 @@ static void note_end(twi_comm *c, int channel, int count_of_them, tw_status stat
 
 static const twi_comm_ops company_ops = {.send = hear_nothing, .receive = tell_place, .end = note_end};
 
-/* Where the stream stands that this task has drawn from so far, as far as `mine` says, and others as far as they say. */
+/* Where the stream stands that this task has drawn from so far, as far as `mine` says, and others as far as they
+ * say. */
 static tw_status ask_for_stream(company *all, tw_session *s, const int64_t *mine, int64_t *place, tw_error *why)
 {
     const char *name = NULL;

@@ -1,8 +1,8 @@
 /* kernels.c - the CPU's kernels, family by family, fastest first.
  *
- * A family is an array of rows ended by a row without an op; it lives in the file it is named after. To add one, give it
- * a line here. For one op the first family that accepts the shapes wins, so families built on
- * libraries stand above the plain C loops, which accept everything and are what the others are tested against. */
+ * A family is an array of rows ended by a row without an op; it lives in the file it is named after. To add one, give
+ * it a line here. For one op the first family that accepts the shapes wins, so families built on libraries stand above
+ * the plain C loops, which accept everything and are what the others are tested against. */
 #include "device/device.h"
 
 #define FAMILY(name) extern const twi_kernel name[];

@@ -1,16 +1,17 @@
 /* team.c - the threads that share the loops of kernels.
  *
- * GCC makes of a parallel region a call of GOMP_parallel(), and the region asks which of how many it is. The linker leads
- * these calls here (--wrap in src/CMakeLists.txt). Each thread that calls kernels has a team of its own, made when it first
- * needs one. A region's shares are taken by whoever comes: the caller begins with the first and goes on with those that
- * nobody has taken. So it waits for those who are at work and for nobody else, and where other processes have the cores it
- * does all by itself. Who has nothing to do looks for a while, about as long as waking takes, and sleeps.
+ * GCC makes of a parallel region a call of GOMP_parallel(), and the region asks which of how many it is. The linker
+ * leads these calls here (--wrap in src/CMakeLists.txt). Each thread that calls kernels has a team of its own, made
+ * when it first needs one. A region's shares are taken by whoever comes: the caller begins with the first and goes on
+ * with those that nobody has taken. So it waits for those who are at work and for nobody else, and where other
+ * processes have the cores it does all by itself. Who has nothing to do looks for a while, about as long as waking
+ * takes, and sleeps.
  *
- * Who does a share decides no bit. As shares may be done one after the other, regions have no barriers and no loops that
- * are divided while they run; those of src/data, which say no size, are libgomp's.
+ * Who does a share decides no bit. As shares may be done one after the other, regions have no barriers and no loops
+ * that are divided while they run; those of src/data, which say no size, are libgomp's.
  *
- * oneDNN's convolutions bring libgomp's own team, whose threads wait busily for milliseconds. A thread that has called one
- * leaves all its regions to that team, since two would be in each other's way. */
+ * oneDNN's convolutions bring libgomp's own team, whose threads wait busily for milliseconds. A thread that has called
+ * one leaves all its regions to that team, since two would be in each other's way. */
 #include "device/cpu/team.h"
 
 #include "base/array.h"
@@ -47,8 +48,8 @@ typedef struct team {
     TWI_ARRAY(pthread_t) threads; /* without the caller */
 } team;
 
-/* Threads of all teams that do not sleep. Where they are more than there are cores nobody looks: the core that he looks from
- * is the one that whom he waits for could have. */
+/* Threads of all teams that do not sleep. Where they are more than there are cores nobody looks: the core that he looks
+ * from is the one that whom he waits for could have. */
 static atomic_int awake;
 static int cores;
 

@@ -38,7 +38,7 @@ static void axis_of(twi_cuda_move *move, int64_t size, int64_t from, int64_t to)
     move->to[move->rank++] = to;
 }
 
-/* ---- one move from input 0 to output 0 ------------------------------------------------------------------------------ */
+/* ---- one move from input 0 to output 0 --------------------------------------------------------------------------- */
 
 typedef struct moved {
     twi_cuda_move move;
@@ -176,7 +176,7 @@ static tw_status run_zeros_like(const twi_run *r)
     return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
 }
 
-/* ---- parts with strides --------------------------------------------------------------------------------------------- */
+/* ---- parts with strides ------------------------------------------------------------------------------------------ */
 
 /* Inputs `first` (begins), first + 1 (ends) and first + 2 (strides), which are constants, resolved against a shape. */
 static tw_status resolve(const twi_prepare *p, int first, tw_shape shape, tw_shape planned, twi_strided *part)
@@ -248,7 +248,7 @@ static tw_status run_strided_slice_grad(const twi_run *r)
     return status == TW_OK ? move_into(r, 4) : status;
 }
 
-/* ---- padding: an array in the middle of another ---------------------------------------------------------------------- */
+/* ---- padding: an array in the middle of another ------------------------------------------------------------------ */
 
 static tw_status prepare_pad(twi_prepare *p)
 {
@@ -275,7 +275,7 @@ static tw_status run_pad(const twi_run *r)
     return status == TW_OK ? move_into(r, 0) : status;
 }
 
-/* ---- joining: inputs side by side along an axis -------------------------------------------------------------------- */
+/* ---- joining: inputs side by side along an axis ------------------------------------------------------------------ */
 
 typedef struct joined {
     int first, count;       /* the parts among the inputs, or of what is cut the whole */
@@ -346,7 +346,7 @@ static tw_status run_join(const twi_run *r)
     return move_parts(r, false, r->input_operands + j->first, (void *const *)(r->inputs + j->first), r->outputs[0]);
 }
 
-/* ---- cutting: outputs side by side along an axis -------------------------------------------------------------------- */
+/* ---- cutting: outputs side by side along an axis ----------------------------------------------------------------- */
 
 static tw_status prepare_split(twi_prepare *p)
 {

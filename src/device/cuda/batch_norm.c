@@ -1,5 +1,5 @@
-/* batch_norm.c - rows of FusedBatchNorm, its three versions, _BatchNormRelu and their gradients, images NHWC, moments in
- * float. */
+/* batch_norm.c - rows of FusedBatchNorm, its three versions, _BatchNormRelu and their gradients, images NHWC, moments
+ * in float. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -123,7 +123,8 @@ static tw_status run_norm_grad(const twi_run *r)
     return status;
 }
 
-/* One or two dy, x, scale, mean, variance, offset, and with a side y: dx, dscale, doffset, and with a side its gradient. */
+/* One or two dy, x, scale, mean, variance, offset, and with a side y: dx, dscale, doffset, and with a side its
+ * gradient. */
 static tw_status run_norm_relu_grad(const twi_run *r)
 {
     bool has_side = r->num_outputs > 3;

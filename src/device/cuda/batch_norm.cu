@@ -1,5 +1,5 @@
-/* batch_norm.cu - batch normalization, with a sum and a ReLU behind it, and the gradients. x is [rows, channels]; a block
- * takes neighbouring channels, a thread a quad of them in every so many rows.
+/* batch_norm.cu - batch normalization, with a sum and a ReLU behind it, and the gradients. x is [rows, channels]; a
+ * block takes neighbouring channels, a thread a quad of them in every so many rows.
  *
  * Each way is two launches. In the first the rows are cut into parts, and a block finds what is true of its part. In
  * the second every block merges all parts for itself while its first rows are on their way: that is one more read for a

@@ -2,13 +2,13 @@
  * fastest, timed once on the card and remembered for all that is alike.
  *
  * A library lists configurations, most of them the same algorithm with other settings. So first each algorithm is tried
- * once, in the library's order, and only then more settings, until there are TWI_CANDIDATES. They are timed as they will
- * run, in a CUDA graph: a call by itself costs the host as much as many of them take on the card. One such call tells
- * apart what takes far longer than the best so far, which is not looked at more closely.
+ * once, in the library's order, and only then more settings, until there are TWI_CANDIDATES. They are timed as they
+ * will run, in a CUDA graph: a call by itself costs the host as much as many of them take on the card. One such call
+ * tells apart what takes far longer than the best so far, which is not looked at more closely.
  *
  * What was chosen is kept for the process, so that its devices agree whatever part of a card they are, and in a small
- * text file for each card and version of a library and the driver, so that the next process agrees and starts without timing. The
- * file lies in $XDG_CACHE_HOME/tower or ~/.cache/tower; TOWER_ALGORITHM_CACHE=off leaves it alone. */
+ * text file for each card and version of a library and the driver, so that the next process agrees and starts without
+ * timing. The file lies in $XDG_CACHE_HOME/tower or ~/.cache/tower; TOWER_ALGORITHM_CACHE=off leaves it alone. */
 #ifndef TWI_CUDA_CHOICE_H
 #define TWI_CUDA_CHOICE_H
 

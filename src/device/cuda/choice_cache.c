@@ -1,7 +1,8 @@
 /* choice_cache.c - the algorithms that were chosen, and their files; see choice.h.
  *
- * A file has a head that names the card, the library and the driver, then a line for each choice: key, position, number,
- * settings, nanoseconds. It is replaced as a whole. Two processes that choose at the same time join what they find. */
+ * A file has a head that names the card, the library and the driver, then a line for each choice: key, position,
+ * number, settings, nanoseconds. It is replaced as a whole. Two processes that choose at the same time join what they
+ * find. */
 #include "device/cuda/choice.h"
 
 #include "base/file.h"

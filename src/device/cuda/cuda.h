@@ -2,8 +2,8 @@
  * Lives here:  the device, calls that may fail, the lists of kernels.
  * Never here:  kernels' launchers (launch.h), which .cu files see too.
  *
- * Every call of a library of NVIDIA's goes through TWI_CALL, so that each failure names the call, the device and what the
- * library says about it. */
+ * Every call of a library of NVIDIA's goes through TWI_CALL, so that each failure names the call, the device and what
+ * the library says about it. */
 #ifndef TWI_CUDA_H
 #define TWI_CUDA_H
 
@@ -83,8 +83,8 @@ tw_status twi_cuda_use(twi_device *d, tw_error *error);
         }                                                                                                              \
     } while (0)
 
-/* "/job:localhost/.../device:GPU:0: cudaMalloc: out of memory (device.c:98)"; `call` may go on with its arguments. Returns
- * the status that fits. */
+/* "/job:localhost/.../device:GPU:0: cudaMalloc: out of memory (device.c:98)"; `call` may go on with its arguments.
+ * Returns the status that fits. */
 tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, const char *where, cudaError_t code);
 #define TWI_HERE_LINE(line) #line
 #define TWI_HERE_IN(file, line) file ":" TWI_HERE_LINE(line)

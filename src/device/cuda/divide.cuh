@@ -1,5 +1,5 @@
-/* divide.cuh - quotients of indices by numbers that are known at launch: a multiplication and a shift, where a card would
- * run a subroutine. Made on the host, used on a card; plain C, so that a test can read it, too. */
+/* divide.cuh - quotients of indices by numbers that are known at launch: a multiplication and a shift, where a card
+ * would run a subroutine. Made on the host, used on a card; plain C, so that a test can read it, too. */
 #ifndef TWI_CUDA_DIVIDE_CUH
 #define TWI_CUDA_DIVIDE_CUH
 

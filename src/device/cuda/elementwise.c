@@ -35,8 +35,8 @@ static tw_status prepare_unary(twi_prepare *p)
 TWI_CUDA_UNARY_LIST(X)
 #undef X
 
-/* The axes of each shape are the last of `out`, of size 1 where it stands still. Neighbouring axes along which all inputs
- * go on alike are one axis. Equal shapes need no walk at all. */
+/* The axes of each shape are the last of `out`, of size 1 where it stands still. Neighbouring axes along which all
+ * inputs go on alike are one axis. Equal shapes need no walk at all. */
 static twi_cuda_walk walk_of(int inputs, const tw_shape *shapes, tw_shape out)
 {
     twi_cuda_walk walk = {0}, back = {0}; /* from the last axis to the first */
@@ -132,7 +132,7 @@ TWI_CUDA_COMPARE_LIST(X)
 TWI_CUDA_TEST_LIST(X)
 #undef X
 
-/* ---- choosing -------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 /* A vector of conditions of Select goes along the first axis. */
 static void shapes_of_select(const twi_prepare *p, tw_shape shapes[3])
@@ -173,7 +173,7 @@ static tw_status run_clip(const twi_run *r)
                                        r->input_operands[2].elements > 1, r->outputs[0]));
 }
 
-/* ---- sums and conversion --------------------------------------------------------------------------------------------- */
+/* ---- sums and conversion ----------------------------------------------------------------------------------------- */
 
 static tw_status prepare_add_n(twi_prepare *p)
 {
@@ -211,7 +211,7 @@ static tw_status run_cast(const twi_run *r)
                                        r->outputs[0]));
 }
 
-/* ---- bias ---------------------------------------------------------------------------------------------------------- */
+/* ---- bias -------------------------------------------------------------------------------------------------------- */
 
 typedef struct bias {
     int64_t channels, inner;
@@ -237,7 +237,7 @@ static tw_status run_bias(const twi_run *r)
                                            r->inputs[1], r->outputs[0]));
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 #define UNARY_ROW(number, op, types, expression) {op, "cuda", types, prepare_unary, run_##number},
 #define BINARY_ROW(number, op, types, expression) \

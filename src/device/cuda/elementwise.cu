@@ -1,7 +1,8 @@
 /* elementwise.cu - arithmetic and conversion, element by element; what becomes of one is in arithmetic.cuh.
  *
- * The ops that networks are full of, of float types where operands lie side by side or are scalars, have kernels of their
- * own, which move vectors. For all else the op is a number that all threads share, so one kernel a type serves them. */
+ * The ops that networks are full of, of float types where operands lie side by side or are scalars, have kernels of
+ * their own, which move vectors. For all else the op is a number that all threads share, so one kernel a type serves
+ * them. */
 #include "device/cuda/arithmetic.cuh"
 #include "device/cuda/divide.cuh"
 #include "device/cuda/vector.cuh"
@@ -130,7 +131,8 @@ static __global__ void bias_vectors_kernel(uint32_t vectors, twi_divider each, b
 
 /* ---- one element a thread ---------------------------------------------------------------------------------------- */
 
-/* A walk as kernels take it: an index is divided by all sizes but the outermost, so with several axes it is below 2^31. */
+/* A walk as kernels take it: an index is divided by all sizes but the outermost, so with several axes it is below
+ * 2^31. */
 struct road {
     int rank;
     twi_divider size[TW_MAX_RANK];

@@ -1,6 +1,6 @@
-/* examples.cu - a tower's batch, made of the bytes of a data set that lies on the card: a block takes an example's image,
- * crops, flips and standardises it on its way. Sums of bytes are whole numbers, exact in any order, and the rest is the
- * host's arithmetic (stream/distort.h), so the bits are the host's. */
+/* examples.cu - a tower's batch, made of the bytes of a data set that lies on the card: a block takes an example's
+ * image, crops, flips and standardises it on its way. Sums of bytes are whole numbers, exact in any order, and the rest
+ * is the host's arithmetic (stream/distort.h), so the bits are the host's. */
 #include "device/cuda/divide.cuh"
 #include "device/cuda/typed.cuh"
 

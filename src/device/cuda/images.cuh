@@ -1,5 +1,5 @@
-/* images.cuh - what kernels of images share, NHWC: four channels of a pixel a thread, which cells windows cover, and local
- * response normalization. Elements are counted in 32 bits. */
+/* images.cuh - what kernels of images share, NHWC: four channels of a pixel a thread, which cells windows cover, and
+ * local response normalization. Elements are counted in 32 bits. */
 #ifndef TWI_CUDA_IMAGES_CUH
 #define TWI_CUDA_IMAGES_CUH
 
@@ -8,8 +8,8 @@
 
 /* ---- quads ------------------------------------------------------------------------------------------------------- */
 
-/* A quad is four neighbouring channels, the last of a pixel perhaps fewer. Where the number of channels is a multiple of
- * four and the pointers allow it, all are WHOLE and move at once. */
+/* A quad is four neighbouring channels, the last of a pixel perhaps fewer. Where the number of channels is a multiple
+ * of four and the pointers allow it, all are WHOLE and move at once. */
 enum { QUAD = 4 };
 
 /* The quads of images, counted like their elements. */
@@ -344,8 +344,8 @@ static __device__ __forceinline__ void normalize(const twi_cuda_lrn &l, const T 
         y[k] = x[k] * powers[k];
 }
 
-/* The gradient of a normalization y of x at a thread's quad, where y's is dy: with s the sums of the forward pass,
- * dy_c * s_c^-beta - 2 alpha beta x_c * sum of dy_j y_j / s_j, j around c. All threads of the block come, with quads that
+/* The gradient of a normalization y of x at a thread's quad, where y's is dy: with s the sums of the forward pass, dy_c
+ * * s_c^-beta - 2 alpha beta x_c * sum of dy_j y_j / s_j, j around c. All threads of the block come, with quads that
  * follow each other; `shared` has room for two. y NULL: it is computed again. */
 static __device__ __forceinline__ void lrn_gradient(const twi_cuda_lrn &l, float *shared, int c, int channels,
                                                     const float (&x)[QUAD], const float *y, const float (&dy)[QUAD],

@@ -10,8 +10,8 @@
 
 #include "device/cuda/typed.cuh"
 
-/* Called by all threads of the `blocks` blocks that share the counter. True in those of the last, which then see what all
- * wrote before they called. One thread's fences stand for those of all, which it meets before and behind them. */
+/* Called by all threads of the `blocks` blocks that share the counter. True in those of the last, which then see what
+ * all wrote before they called. One thread's fences stand for those of all, which it meets before and behind them. */
 static __device__ __forceinline__ bool comes_last(unsigned *counter, unsigned blocks)
 {
     __shared__ bool last;

@@ -2,8 +2,8 @@
  * and the .cu files, which know pointers and sizes.
  *
  * Every launcher hands work to a stream and returns what the launch said. Types are tw_dtype; those named "float types"
- * take float, bfloat16 and half, compute in float and round once. Sums have a fixed order: no kernel adds atomically, and
- * where the last block folds parts it does so in their order, so the bits are the same in every run. */
+ * take float, bfloat16 and half, compute in float and round once. Sums have a fixed order: no kernel adds atomically,
+ * and where the last block folds parts it does so in their order, so the bits are the same in every run. */
 #ifndef TWI_CUDA_LAUNCH_H
 #define TWI_CUDA_LAUNCH_H
 
@@ -22,8 +22,8 @@ extern "C" {
 
 /* ---- elementwise.cu -------------------------------------------------------------------------------------------- */
 
-/* Types are named as rows name them: FLOATS the float types; NUMBERS those, int32 and int64; BYTES bool and uint8; 0 bool,
- * in ops that have no other.
+/* Types are named as rows name them: FLOATS the float types; NUMBERS those, int32 and int64; BYTES bool and uint8; 0
+ * bool, in ops that have no other.
  *
  *  X(number, "op", types, y from x) */
 #define TWI_CUDA_UNARY_LIST(X)                                                                                         \
@@ -221,9 +221,9 @@ typedef enum twi_cuda_fold {
     TWI_CUDA_PRODUCT,
 } twi_cuda_fold;
 
-/* Output o is made of the elements at start(o) + start(k), o over the kept axes, k over the reduced ones; axes are listed
- * from the last to the first, neighbours of one kind joined. An output's elements are shared out over `splits` parts by
- * number; each is folded in an order, and then the parts in one, that sizes alone decide. */
+/* Output o is made of the elements at start(o) + start(k), o over the kept axes, k over the reduced ones; axes are
+ * listed from the last to the first, neighbours of one kind joined. An output's elements are shared out over `splits`
+ * parts by number; each is folded in an order, and then the parts in one, that sizes alone decide. */
 typedef struct twi_cuda_reduction {
     twi_cuda_fold fold;
     int64_t outputs, inputs;        /* elements of the output; elements behind one of them */
@@ -258,10 +258,10 @@ cudaError_t twi_cuda_relu_grad_bias(cudaStream_t stream, tw_dtype type, const tw
 /* Kernels of images count elements in 32 bits, and beyond the end a block's worth of threads. */
 enum { TWI_CUDA_MOST_ELEMENTS = 1 << 30 };
 
-/* ---- pool.cu ------------------------------------------------------------------------------------------------------ */
+/* ---- pool.cu ----------------------------------------------------------------------------------------------------- */
 
-/* Images [N,height,width,C], windows as in tensor/window.h; {vertical, horizontal}. Elements of an image tensor, pooled or
- * not, are at most TWI_CUDA_MOST_ELEMENTS, so that kernels count in 32 bits. */
+/* Images [N,height,width,C], windows as in tensor/window.h; {vertical, horizontal}. Elements of an image tensor, pooled
+ * or not, are at most TWI_CUDA_MOST_ELEMENTS, so that kernels count in 32 bits. */
 typedef struct twi_cuda_pool {
     int batch, channels, image[2], output[2], size[2], stride[2], before[2];
     size_t shared;        /* bytes of shared memory that a block may have */
@@ -276,7 +276,7 @@ cudaError_t twi_cuda_average_pool(cudaStream_t stream, tw_dtype type, const twi_
 cudaError_t twi_cuda_average_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *dy,
                                        void *dx);
 
-/* ---- normalization.cu --------------------------------------------------------------------------------------------- */
+/* ---- normalization.cu -------------------------------------------------------------------------------------------- */
 
 enum { TWI_CUDA_MOST_LRN_CHANNELS = 4096 };
 
@@ -289,7 +289,7 @@ cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_
 cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *dy, const void *x,
                               const void *y, void *dx);
 
-/* ---- pool_lrn.cu -------------------------------------------------------------------------------------------------- */
+/* ---- pool_lrn.cu ------------------------------------------------------------------------------------------------- */
 
 /* Whether rows of these images are short enough for all of the following. */
 bool twi_cuda_bands_fit(const twi_cuda_pool *p);
@@ -304,7 +304,7 @@ cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi
 cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                                    bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx);
 
-/* ---- batch_norm.cu ------------------------------------------------------------------------------------------------ */
+/* ---- batch_norm.cu ----------------------------------------------------------------------------------------------- */
 
 enum { TWI_CUDA_MOST_CHANNELS = 1 << 20 };
 
@@ -347,24 +347,24 @@ cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const t
                                      const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
                                      void *workspace);
 
-/* ---- softmax.cu --------------------------------------------------------------------------------------------------- */
+/* ---- softmax.cu -------------------------------------------------------------------------------------------------- */
 
 cudaError_t twi_cuda_softmax(cudaStream_t stream, tw_dtype type, bool logarithm, int64_t rows, int64_t classes,
                              const void *logits, void *y);
-/* Labels are int32 or int64. A label that is no class gives NaN in its row, as on TensorFlow's GPUs: nobody could be told
- * in time. */
+/* Labels are int32 or int64. A label that is no class gives NaN in its row, as on TensorFlow's GPUs: nobody could be
+ * told in time. */
 cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, int64_t rows, int64_t classes,
                                           const void *logits, tw_dtype label_type, const void *labels, void *loss,
                                           void *backprop);
 
-/* The mean of these losses, float, and the gradient times *scale / divisor as numbers of type `to`; scale is a float on the
- * card. Types are float types. */
+/* The mean of these losses, float, and the gradient times *scale / divisor as numbers of type `to`; scale is a float on
+ * the card. Types are float types. */
 cudaError_t twi_cuda_softmax_loss(cudaStream_t stream, tw_dtype type, tw_dtype to, int64_t rows, int64_t classes,
                                   const void *logits, tw_dtype label_type, const void *labels, const float *scale,
                                   float divisor, float *loss, void *backprop);
 
-/* Whether fewer than k of a row's float predictions exceed that of its target; all of them must be finite, the target one
- * of them. Targets and k, a scalar on the card, are int32 or int64. */
+/* Whether fewer than k of a row's float predictions exceed that of its target; all of them must be finite, the target
+ * one of them. Targets and k, a scalar on the card, are int32 or int64. */
 cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,
                             tw_dtype target_type, const void *targets, const void *k, bool *in);
 
@@ -373,7 +373,7 @@ cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, 
 /* Arrays that a launch takes, whatever it does with them: a kernel may be called with 32 KB. */
 enum { TWI_CUDA_MANY = 144 };
 
-/* ---- state.cu ----------------------------------------------------------------------------------------------------- */
+/* ---- state.cu ---------------------------------------------------------------------------------------------------- */
 
 /* var = var + sign * value. Float types, int32, int64. */
 cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, int64_t n, void *var, const void *value);
@@ -492,7 +492,7 @@ typedef struct twi_cuda_many_sums {
 cudaError_t twi_cuda_many_sums_run(cudaStream_t stream, tw_dtype type, bool finite, twi_cuda_many_sums *sums,
                                    float *parts, unsigned *counter);
 
-/* ---- gradients.cu ------------------------------------------------------------------------------------------------- */
+/* ---- gradients.cu ------------------------------------------------------------------------------------------------ */
 
 /* Up to TWI_CUDA_MANY gradients, each of a float type of its own, end to end in one launch: to + begin gets
  * from + decay * var; decay NULL: none. Where `columns` is not 0, it is the first axis of from and the last of var. */
@@ -522,7 +522,7 @@ typedef struct twi_cuda_mean {
 
 cudaError_t twi_cuda_mean_run(cudaStream_t stream, const twi_cuda_mean *mean);
 
-/* ---- scalars.cu --------------------------------------------------------------------------------------------------- */
+/* ---- scalars.cu -------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_scalar_kind {
     TWI_CUDA_SCALAR_UNARY, /* by numbers of the lists above */
@@ -552,7 +552,7 @@ typedef struct twi_cuda_scalars {
 
 cudaError_t twi_cuda_scalars_run(cudaStream_t stream, const twi_cuda_scalars *scalars);
 
-/* ---- weights.cu --------------------------------------------------------------------------------------------------- */
+/* ---- weights.cu -------------------------------------------------------------------------------------------------- */
 
 /* Up to TWI_CUDA_MANY arrays of floats in one launch, rounded to a float type. Where `columns` is not 0, `from` is
  * [elements / columns, columns], and `to` has its axes the other way round. */
@@ -567,7 +567,7 @@ typedef struct twi_cuda_casts {
 
 cudaError_t twi_cuda_cast_many(cudaStream_t stream, tw_dtype type, twi_cuda_casts *casts);
 
-/* ---- random.cu ---------------------------------------------------------------------------------------------------- */
+/* ---- random.cu --------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_distribution { TWI_CUDA_UNIFORM, TWI_CUDA_NORMAL, TWI_CUDA_TRUNCATED } twi_cuda_distribution;
 
@@ -575,10 +575,10 @@ typedef enum twi_cuda_distribution { TWI_CUDA_UNIFORM, TWI_CUDA_NORMAL, TWI_CUDA
 cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribution, twi_philox start, int64_t n,
                             float *y);
 
-/* ---- examples.cu -------------------------------------------------------------------------------------------------- */
+/* ---- examples.cu ------------------------------------------------------------------------------------------------- */
 
-/* The batch of step *step, which lies on the card like all else: images and labels of a data set to numbers of that type
- * and labels. */
+/* The batch of step *step, which lies on the card like all else: images and labels of a data set to numbers of that
+ * type and labels. */
 cudaError_t twi_cuda_examples(cudaStream_t stream, tw_dtype type, const twi_examples *examples, const void *images,
                               const void *labels, const void *step, void *batch, void *batch_labels);
 

@@ -51,7 +51,8 @@ template <kind K, int V> static __device__ __forceinline__ void fold_warp(twi_cu
 
 /* ---- readers ----------------------------------------------------------------------------------------------------- */
 
-/* Indices along axes, the last axis first. All but the first axis are divided by, so with several an index is below 2^31. */
+/* Indices along axes, the last axis first. All but the first axis are divided by, so with several an index is below
+ * 2^31. */
 struct axes {
     int count;
     twi_divider size[TW_MAX_RANK];
@@ -69,8 +70,8 @@ static __device__ __forceinline__ int64_t start_of(const axes &a, int64_t index)
     return a.count ? start + index * a.step[a.count - 1] : 0;
 }
 
-/* A reader gets what lies in memory, V elements of it, and then says what numbers that is: a thread gets several before it
- * looks at the first. */
+/* A reader gets what lies in memory, V elements of it, and then says what numbers that is: a thread gets several before
+ * it looks at the first. */
 
 /* Elements k to k + V of those that begin at `start`, which lie side by side; A of them at once. */
 template <typename T, int V, int A> struct neighbours {
@@ -344,8 +345,8 @@ static void plan_rows(twi_cuda_reduction *d, int width)
     d->across = d->inputs <= 1024 ? WARP : FOLDERS;
 }
 
-/* Blocks for 128 multiprocessors or more, but in each part four turns of every thread, and not so many parts that folding
- * those takes long. */
+/* Blocks for 128 multiprocessors or more, but in each part four turns of every thread, and not so many parts that
+ * folding those takes long. */
 size_t twi_cuda_reduction_plan(twi_cuda_reduction *d, tw_dtype type)
 {
     int width = (int)(16 / tw_dtype_size(type));

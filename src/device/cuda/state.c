@@ -69,10 +69,10 @@ static tw_status run_is_initialized(const twi_run *r)
     return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], variable && variable->initialized, 1, r->stream));
 }
 
-/* ---- updates: of one variable, or of many in one launch -------------------------------------------------------------- */
+/* ---- updates: of one variable, or of many in one launch ---------------------------------------------------------- */
 
-/* Where among the inputs what lies: the first slot (the others follow), the numbers, the first gradient, decay and loss.
- * Variables come first. */
+/* Where among the inputs what lies: the first slot (the others follow), the numbers, the first gradient, decay and
+ * loss. Variables come first. */
 typedef struct updating {
     twi_cuda_rule rule;
     tw_dtype type; /* of variables, slots and numbers */

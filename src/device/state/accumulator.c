@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Rows side by side with their indices, in rising order, and how many gradients had each; a dense gradient is one row. */
+/* Rows side by side with their indices, in rising order, and how many gradients had each; a dense gradient is one
+ * row. */
 typedef struct rows {
     int64_t count;
     int64_t *indices, *times; /* [count] */

@@ -1,8 +1,8 @@
 /* accumulator.h - gradients that several workers hand in and one takes: their mean or sum, once there are enough.
  *
- * It counts steps. A gradient that was computed for an earlier step than the one it stands at is dropped; taking what was
- * gathered makes it stand at the next. Who takes waits, as at a queue, and lets other runs go on meanwhile. A sparse one
- * gathers rows by their index, and the mean of a row is that of the gradients that had it. */
+ * It counts steps. A gradient that was computed for an earlier step than the one it stands at is dropped; taking what
+ * was gathered makes it stand at the next. Who takes waits, as at a queue, and lets other runs go on meanwhile. A
+ * sparse one gathers rows by their index, and the mean of a row is that of the gradients that had it. */
 #ifndef TWI_ACCUMULATOR_H
 #define TWI_ACCUMULATOR_H
 

@@ -1,8 +1,9 @@
 /* queue.h - queues of tensors: what lies between those who make examples and the step that wants a batch of them.
  *
- * A queue is a resource of the session's. Its elements are rows of components, each of its own type and shape. It is the
- * one thing by which two runs of a session meet: who finds it full or empty waits, and lets other runs go on meanwhile.
- * Waiters are served in the order in which they came. A closed queue takes nothing more and gives what it has.
+ * A queue is a resource of the session's. Its elements are rows of components, each of its own type and shape. It is
+ * the one thing by which two runs of a session meet: who finds it full or empty waits, and lets other runs go on
+ * meanwhile. Waiters are served in the order in which they came. A closed queue takes nothing more and gives what it
+ * has.
  *
  * Memory of elements is used again, so a queue that has once been as full as it gets allocates nothing but strings. */
 #ifndef TWI_QUEUE_H
@@ -48,12 +49,13 @@ tw_status twi_queue_put(twi_queue *queue, const twi_run *r, const twi_operand *o
                         int64_t rows);
 /* Waits for an element. TW_OUT_OF_RANGE when the queue is closed and will never have one. */
 tw_status twi_queue_take_one(twi_queue *queue, const twi_run *r, const twi_operand *operands, void *const *components);
-/* Waits for an element, or with rows >= 0 for so many; with `up_to`, of a queue that is closed, for what it has left, if
- * that is anything. They become the run's outputs, made as large as needed where their shapes were not known. What was
- * taken is put back if there will never be as many. */
+/* Waits for an element, or with rows >= 0 for so many; with `up_to`, of a queue that is closed, for what it has left,
+ * if that is anything. They become the run's outputs, made as large as needed where their shapes were not known. What
+ * was taken is put back if there will never be as many. */
 tw_status twi_queue_take(twi_queue *queue, const twi_run *r, int64_t rows, bool up_to);
 
-/* Waits until it has more than `index` elements, and gives that one, from the oldest on, as the run's outputs; it stays. */
+/* Waits until it has more than `index` elements, and gives that one, from the oldest on, as the run's outputs; it
+ * stays. */
 tw_status twi_queue_peek(twi_queue *queue, const twi_run *r, int64_t index);
 
 /* Lets those who wait to put something in do so first, or with `cancel` fails them. TW_CANCELLED if it is closed

@@ -1,8 +1,8 @@
 /* random.h - the stream of random numbers that a node draws from, wherever it runs.
  *
- * It is a resource of the session's, named after the node, counters = {key, low and high half of the Philox counter}. An
- * execution draws where the stream stands and moves it on by TWI_RANDOM_BLOCKS an element, whatever was used, so that
- * every group of outputs knows its place in the stream and any thread can make it. */
+ * It is a resource of the session's, named after the node, counters = {key, low and high half of the Philox counter}.
+ * An execution draws where the stream stands and moves it on by TWI_RANDOM_BLOCKS an element, whatever was used, so
+ * that every group of outputs knows its place in the stream and any thread can make it. */
 #ifndef TWI_RANDOM_H
 #define TWI_RANDOM_H
 
@@ -11,7 +11,8 @@
 
 #define TWI_RANDOM_BLOCKS 256 /* of Philox, reserved for an element */
 
-/* Finds the stream while a kernel is prepared, which varies then; seeded by attributes seed and seed2 when it is new. */
+/* Finds the stream while a kernel is prepared, which varies then; seeded by attributes seed and seed2 when it is
+ * new. */
 tw_status twi_random_find(twi_prepare *p, twi_resource **stream);
 /* The prepare() of random kernels whose state is the stream alone. */
 tw_status twi_random_prepare(twi_prepare *p);

@@ -19,8 +19,8 @@ tw_shape twi_table_shape(const twi_table *table); /* of a value */
 bool twi_table_changes(const twi_table *table);
 
 /* Values lie side by side, as tensors have them. */
-/* Puts pairs in; those of one that is initialized once must agree with what it has, and it may be read once nothing more
- * comes. */
+/* Puts pairs in; those of one that is initialized once must agree with what it has, and it may be read once nothing
+ * more comes. */
 tw_status twi_table_put(twi_table *table, const void *keys, const void *values, int64_t count, bool more, tw_error *error);
 tw_status twi_table_find(twi_table *table, const void *keys, int64_t count, const void *otherwise, void *values,
                          tw_error *error);

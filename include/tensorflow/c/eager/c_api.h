@@ -1,5 +1,5 @@
-/* c_api.h - TensorFlow's eager functions: operations that are executed at once, on handles of tensors, in a context that
- * knows devices and functions.
+/* c_api.h - TensorFlow's eager functions: operations that are executed at once, on handles of tensors, in a context
+ * that knows devices and functions.
  *
  * A handle's tensor lies in the memory of the host, wherever it was made; handles of resources (variables, tables,
  * queues) stand for what VarHandleOp and the like have made in one context. Handles and operations go before their

@@ -74,8 +74,8 @@ static void swap(int64_t pair[2])
     pair[1] = first;
 }
 
-/* A window as wide as the image, as over the words of a sentence, sees each row as one pixel of many channels, and the rows
- * as the pixels of one row: of single channels and of narrow images oneDNN 2 has slow convolutions only. */
+/* A window as wide as the image, as over the words of a sentence, sees each row as one pixel of many channels, and the
+ * rows as the pixels of one row: of single channels and of narrow images oneDNN 2 has slow convolutions only. */
 static void fold_width(twi_dnnl_spec *s)
 {
     twi_dnnl_tensor *tensors[] = {&s->src, &s->weights, &s->dst};

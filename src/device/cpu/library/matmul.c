@@ -1,8 +1,8 @@
-/* matmul.c - matrix products on oneDNN: MatMul and BatchMatMul with every transposition, _FusedMatMul with bias and ReLU.
- * Transposed operands are only strides; nothing is copied here.
+/* matmul.c - matrix products on oneDNN: MatMul and BatchMatMul with every transposition, _FusedMatMul with bias and
+ * ReLU. Transposed operands are only strides; nothing is copied here.
  *
- * A large product is divided: each thread of the team computes a part of its rows, columns or matrices as a product of its
- * own, on one thread. So nobody waits for oneDNN's team (device/cpu/team.c), and a small product wakes nobody. */
+ * A large product is divided: each thread of the team computes a part of its rows, columns or matrices as a product of
+ * its own, on one thread. So nobody waits for oneDNN's team (device/cpu/team.c), and a small product wakes nobody. */
 #include "base/memory.h"
 #include "device/cpu/library/onednn.h"
 #include "device/kernel.h"

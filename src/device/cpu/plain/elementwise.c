@@ -203,7 +203,8 @@ static void integer_range(tw_dtype dtype, int64_t *low, int64_t *high)
     *low = is_unsigned ? 0 : -*high - 1;
 }
 
-/* To or from complex numbers, which are cast as their parts are: real numbers have no imaginary one, and take the real. */
+/* To or from complex numbers, which are cast as their parts are: real numbers have no imaginary one, and take the
+ * real. */
 static tw_status cast_complex(const twi_run *r)
 {
     twi_operand from = r->input_operands[0], to = r->output_operands[0];

@@ -1,5 +1,5 @@
-/* for_complex.h - includes BODY for the complex types; see typed.h. PART is the type of a part of REAL. No include guard:
- * it is meant to repeat. */
+/* for_complex.h - includes BODY for the complex types; see typed.h. PART is the type of a part of REAL. No include
+ * guard: it is meant to repeat. */
 #define SUM double _Complex
 #define ADD(a, b) ((a) + (b))
 #define SUBTRACT(a, b) ((a) - (b))

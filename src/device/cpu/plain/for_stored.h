@@ -1,5 +1,5 @@
-/* for_stored.h - includes BODY for the float types as they are stored: elements are STORED, and LOAD and STORE turn them
- * into REAL and back, so that what is changed in place needs no widened copy. Otherwise as for_floats.h. */
+/* for_stored.h - includes BODY for the float types as they are stored: elements are STORED, and LOAD and STORE turn
+ * them into REAL and back, so that what is changed in place needs no widened copy. Otherwise as for_floats.h. */
 #define ADD(a, b) ((a) + (b))
 #define SUBTRACT(a, b) ((a) - (b))
 #define MULTIPLY(a, b) ((a) * (b))

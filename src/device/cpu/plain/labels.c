@@ -1,4 +1,5 @@
-/* labels.c - sequences of labels: the likeliest ones by step, and how far apart two are. Never here: CTCLoss (ctc.c). */
+/* labels.c - sequences of labels: the likeliest ones by step, and how far apart two are. Never here: CTCLoss
+ * (ctc.c). */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 

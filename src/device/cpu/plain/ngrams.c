@@ -1,4 +1,5 @@
-/* ngrams.c - StringNGrams: runs of neighbouring words of each row, joined, with pads before the first and behind the last. */
+/* ngrams.c - StringNGrams: runs of neighbouring words of each row, joined, with pads before the first and behind the
+ * last. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/cpu/plain/move.h"

@@ -36,7 +36,7 @@ static int compare(tw_dtype dtype, const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* ---- bins ------------------------------------------------------------------------------------------------------------ */
+/* ---- bins -------------------------------------------------------------------------------------------------------- */
 
 /* What lies outside of the range falls into the first or last bin. */
 static tw_status run_histogram(const twi_run *r)
@@ -64,7 +64,7 @@ static tw_status run_histogram(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- among sorted ones ------------------------------------------------------------------------------------------------ */
+/* ---- among sorted ones ------------------------------------------------------------------------------------------- */
 
 /* How many of a row are smaller, or with `upper` not larger. */
 static void find_bounds(const twi_run *r, bool upper)
@@ -97,7 +97,7 @@ static tw_status run_upper(const twi_run *r)
     return find_bounds(r, true), TW_OK;
 }
 
-/* ---- indices ---------------------------------------------------------------------------------------------------------- */
+/* ---- indices ----------------------------------------------------------------------------------------------------- */
 
 static tw_status run_unravel(const twi_run *r)
 {
@@ -119,7 +119,7 @@ static tw_status run_unravel(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- the n-th --------------------------------------------------------------------------------------------------------- */
+/* ---- the n-th ---------------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
     const void *element;

@@ -105,8 +105,8 @@ static tw_status prepare_forward(twi_prepare *p)
     return prepare(p, &p->inputs[0], &p->outputs[0]);
 }
 
-/* Every window of a real image has a real cell; over an empty one, explicit padding makes windows that have none, of which
- * nothing is picked. */
+/* Every window of a real image has a real cell; over an empty one, explicit padding makes windows that have none, of
+ * which nothing is picked. */
 static tw_status prepare_picking(twi_prepare *p)
 {
     tw_status status = prepare_forward(p);

@@ -30,7 +30,8 @@ static inline int64_t twi_reduction_start(int64_t index, int count, const int64_
 
 /* The prepare() of reductions whose axes are input 1; the row's release() is twi_free(). */
 tw_status twi_prepare_reduction(twi_prepare *p);
-/* The reduction to do now: as prepared, or `now`, from the axes of this run; NULL: they are wrong, which r->error says. */
+/* The reduction to do now: as prepared, or `now`, from the axes of this run; NULL: they are wrong, which r->error
+ * says. */
 const twi_reduction *twi_reduction_of(const twi_run *r, twi_reduction *now);
 
 #endif

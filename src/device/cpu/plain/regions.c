@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- drawing -------------------------------------------------------------------------------------------------------- */
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
 static const float own_colors[10][4] = {{1, 1, 0, 1},     {0, 0, 1, 1},   {1, 0, 0, 1},   {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
                                         {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
@@ -96,7 +96,7 @@ static tw_status run_draw(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- sampling ------------------------------------------------------------------------------------------------------- */
+/* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
 typedef struct sampling {
     twi_resource *stream; /* NULL: seeds are an input */
@@ -131,8 +131,8 @@ static rectangle common(rectangle a, rectangle b)
                        a.y1 < b.y1 ? a.y1 : b.y1};
 }
 
-/* A crop of that aspect ratio whose area lies within the limits; false: there is none. Float where TensorFlow has float,
- * so that the numbers drawn are the same. */
+/* A crop of that aspect ratio whose area lies within the limits; false: there is none. Float where TensorFlow has
+ * float, so that the numbers drawn are the same. */
 static bool draw_crop(const sampling *s, twi_word_stream *w, int64_t width, int64_t height, float aspect,
                       rectangle *crop)
 {

@@ -89,7 +89,7 @@ static tw_status prepare_scale(twi_prepare *p)
     return twi_keep(p, &s, sizeof s);
 }
 
-/* ---- spans -------------------------------------------------------------------------------------------------------- */
+/* ---- spans ------------------------------------------------------------------------------------------------------- */
 
 /* What each place of an axis is made of: `weights` of `width` places from `starts` on. */
 typedef struct spans {
@@ -141,7 +141,7 @@ static tw_status make_spans(const twi_run *r, int axis, int64_t in, int64_t out,
     return TW_OK;
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------- */
+/* ---- images ------------------------------------------------------------------------------------------------------ */
 
 /* Adds to each of the axis' places, `size` numbers apart, the sum that its span says; or, the other way round, to the
  * places of the span what is at the place. */

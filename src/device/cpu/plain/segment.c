@@ -129,8 +129,8 @@ static tw_status prepare_picked_sqrt(twi_prepare *p)
     return TW_OK;
 }
 
-/* data [n,row], ids [n]: output [segments,row], which begins as `start`. Rows of negative ids go nowhere. Who `takes` the
- * first row of a segment as it is does not combine it with the start. */
+/* data [n,row], ids [n]: output [segments,row], which begins as `start`. Rows of negative ids go nowhere. Who `takes`
+ * the first row of a segment as it is does not combine it with the start. */
 #define REDUCTION(f, start, takes, combined)                                                                           \
     static void NAME(f)(const twi_run *r)                                                                              \
     {                                                                                                                  \
@@ -230,8 +230,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the rows that are picked at all, in their order; output 1 says which they are. Input 3 says how many rows there are
- * in the whole. */
+/* Of the rows that are picked at all, in their order; output 1 says which they are. Input 3 says how many rows there
+ * are in the whole. */
 static tw_status run_picked(const twi_run *r, tw_status (*f)(const twi_run *r))
 {
     const twi_operand *grad = &r->input_operands[0];

@@ -1,6 +1,7 @@
 /* transform.h - the discrete Fourier transform of one row of complex numbers, of any length, in double.
  *
- * The j-th of n becomes the sum over k of x_k e^(-2 pi i j k / n); the inverse has e^(+2 pi i j k / n) and divides by n. */
+ * The j-th of n becomes the sum over k of x_k e^(-2 pi i j k / n); the inverse has e^(+2 pi i j k / n) and divides by
+ * n. */
 #ifndef TWI_CPU_TRANSFORM_H
 #define TWI_CPU_TRANSFORM_H
 

@@ -5,8 +5,8 @@
  *     #define BODY "device/cpu/X.inl"
  *     #include "device/cpu/plain/for_floats.h"        (or for_integers.h, for_complex.h, or several)
  *
- * and has f_float, f_double, f_int32, f_complex64... SUM is the type in which long sums of REAL are kept: double for floats,
- * uint64_t for integers, which wrap; ADD, SUBTRACT and MULTIPLY(a, b) wrap likewise.
+ * and has f_float, f_double, f_int32, f_complex64... SUM is the type in which long sums of REAL are kept: double for
+ * floats, uint64_t for integers, which wrap; ADD, SUBTRACT and MULTIPLY(a, b) wrap likewise.
  *
  * Half and bfloat16 are computed in float: their operands are widened into the workspace, f_float runs, and what it
  * wrote is rounded once at the end. */

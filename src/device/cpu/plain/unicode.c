@@ -25,7 +25,7 @@ typedef struct found {
     bool wrong;
 } found;
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static found read_utf_8(const unsigned char *at, size_t left)
 {
@@ -103,7 +103,7 @@ static tw_status refuse_text(const twi_run *r)
     return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Invalid formatting on input string", r->node);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void put_units(twi_text *text, uint32_t value, int bytes)
 {
@@ -140,7 +140,7 @@ static tw_status give(const twi_run *r, int64_t i, twi_text *text)
     return given ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
-/* ---- what is asked for -------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 /* Names as people write them: letters of either case, with or without - and _. */
 static bool find_encoding(const char *name, encoding *found)
@@ -188,7 +188,7 @@ static tw_status prepare_unicode(twi_prepare *p)
     return twi_keep(p, &s, sizeof s);
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------ */
+/* ---- the ops ----------------------------------------------------------------------------------------------------- */
 
 typedef struct characters {
     TWI_ARRAY(int32_t) values;

@@ -42,7 +42,8 @@ enum {
     MOST_POSITIONS = 1 << 14,     /* of an image; beyond, packing would not stay in the cache */
 };
 
-/* Sixteen columns of B: where they begin in an image's pairs, and which rows [C] of the filter [kh*kw*C, K] they are. */
+/* Sixteen columns of B: where they begin in an image's pairs, and which rows [C] of the filter [kh*kw*C, K] they
+ * are. */
 typedef struct group {
     int64_t offset; /* in numbers */
     int64_t row;

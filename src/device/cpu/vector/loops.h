@@ -52,8 +52,8 @@ typedef struct twi_elements_job {
     float slope;             /* and of a leaky one below 0 */
 } twi_elements_job;
 
-/* Functions of floats, a loop each: an op and its y from x, or its z from x and y, which broadcast. One more is one line
- * more, to which loops.inl makes the loop and elementwise.c the row. */
+/* Functions of floats, a loop each: an op and its y from x, or its z from x and y, which broadcast. One more is one
+ * line more, to which loops.inl makes the loop and elementwise.c the row. */
 #define TWI_UNARY_FUNCTIONS(X)                                                                                         \
     X(Tanh, twi_tanh(x))                                                                                               \
     X(Sigmoid, twi_sigmoid(x))                                                                                         \

@@ -162,9 +162,9 @@ static inline TWI_INLINE twi_floats twi_pass(twi_ints mask, twi_floats x)
     return (twi_floats)(mask & (twi_ints)x);
 }
 
-/* e^x to two units in the last place where that is a normal number, 2^-by times it for a whole number `by` within reach;
- * below, 0, above, infinity. A NaN stays one. In powers of two: x = n ln 2 + r, and a polynomial for e^r,
- * |r| <= ln 2 / 2. */
+/* e^x to two units in the last place where that is a normal number, 2^-by times it for a whole number `by` within
+ * reach; below, 0, above, infinity. A NaN stays one. In powers of two: x = n ln 2 + r, and a polynomial for e^r, |r| <=
+ * ln 2 / 2. */
 static inline TWI_INLINE twi_floats twi_scaled_exp(twi_floats x, twi_ints by)
 {
     twi_floats least = (twi_floats){0} - 87.3f, bounded = twi_choose(x < least, least, x);
