@@ -1,4 +1,5 @@
-/* word_stream.h - single words of a Philox stream, one after the other: its blocks are used up word by word. */
+/* word_stream.h - single words of a Philox stream, one after the other: its blocks are used up word by word.
+ * Never here:  where a stream begins (device/state/random.h). */
 #ifndef TWI_WORD_STREAM_H
 #define TWI_WORD_STREAM_H
 

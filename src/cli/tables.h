@@ -1,6 +1,7 @@
 /* tables.h - what the tables of a graph that change hold, in checkpoints as TensorFlow's Saver has it: as tensors
  * NAME-keys and NAME-values, where NAME is the last part of the table's own name. Nodes that export and import it are
- * added to the graph before it runs. */
+ * added to the graph before it runs.
+ * Never here:  variables, which tw_save() and tw_restore() know. */
 #ifndef CLI_TABLES_H
 #define CLI_TABLES_H
 

@@ -1,5 +1,5 @@
-/* test_errors.c - TensorFlow's C API where it is called wrongly: codes are TensorFlow's, and so is who owns what then.
- */
+/* test_errors.c - TensorFlow's C API where it is called wrongly: codes are TensorFlow's, and so is who owns what
+ * then. */
 #include "fixture.h"
 
 #include <unistd.h>

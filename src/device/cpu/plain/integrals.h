@@ -1,4 +1,5 @@
-/* integrals.h - functions that are said by integrals, in double. */
+/* integrals.h - functions that are said by integrals, in double.
+ * Never here:  kernels (special.c). */
 #ifndef TWI_INTEGRALS_H
 #define TWI_INTEGRALS_H
 

@@ -1,4 +1,5 @@
-/* ragged.h - what kernels of ragged tensors share. */
+/* ragged.h - what kernels of ragged tensors share.
+ * Never here:  ragged tensors as one value (ragged_variant.c). */
 #ifndef TWI_CPU_RAGGED_H
 #define TWI_CPU_RAGGED_H
 

@@ -1,5 +1,6 @@
 /* ragged_variant.c - ragged tensors as values (tensor/variant.h), which loops read row by row, and back. In data sets
- * they are texts, those of splits and values side by side. */
+ * they are texts, those of splits and values side by side.
+ * Never here:  ops whose inputs are splits and values and nothing else (ragged.c). */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/ragged.h"

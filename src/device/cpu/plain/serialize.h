@@ -1,4 +1,5 @@
-/* serialize.h - tensors as texts (TensorProto), for kernels that make and read such. */
+/* serialize.h - tensors as texts (TensorProto), for kernels that make and read such.
+ * Never here:  which texts a sparse or a ragged tensor is made of. */
 #ifndef TWI_CPU_SERIALIZE_H
 #define TWI_CPU_SERIALIZE_H
 
