@@ -303,14 +303,6 @@ static protobuf_c_boolean *truths(twi_arena *arena, const bool *from, size_t cou
     return list;
 }
 
-static ProtobufCBinaryData *texts(twi_arena *arena, const tw_string *from, size_t count)
-{
-    ProtobufCBinaryData *list = twi_arena_alloc(arena, sizeof *list * (count + 1));
-    for (size_t i = 0; i < count && list; i++)
-        list[i] = (ProtobufCBinaryData){from[i].size, (uint8_t *)from[i].data};
-    return list;
-}
-
 /* The values, which are borrowed where they lie as they are wanted. */
 static tw_status list_values(twi_arena *arena, const tw_tensor *tensor, Twi__TensorProto *to, tw_error *error)
 {
@@ -358,7 +350,7 @@ static tw_status list_values(twi_arena *arena, const tw_tensor *tensor, Twi__Ten
         break;
     case TW_STRING:
         to->n_string_val = count;
-        list = to->string_val = texts(arena, data, count);
+        list = to->string_val = twi_strings_to_proto(arena, tensor);
         break;
     default:
         return twi_fail(error, TW_UNIMPLEMENTED, "the first version of checkpoints has no %s",

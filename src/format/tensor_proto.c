@@ -32,9 +32,18 @@ Twi__TensorShapeProto *twi_shape_to_proto(twi_arena *arena, tw_shape shape)
     return proto;
 }
 
-Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
+ProtobufCBinaryData *twi_strings_to_proto(twi_arena *arena, const tw_tensor *tensor)
 {
     size_t count = (size_t)tw_tensor_elements(tensor);
+    const tw_string *strings = tw_tensor_data(tensor);
+    ProtobufCBinaryData *list = twi_arena_alloc(arena, sizeof *list * count);
+    for (size_t i = 0; i < count && list; i++)
+        list[i] = (ProtobufCBinaryData){strings[i].size, (uint8_t *)strings[i].data};
+    return list;
+}
+
+Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
+{
     Twi__TensorProto *proto = twi_arena_alloc(arena, sizeof *proto);
     if (!proto)
         return NULL;
@@ -47,14 +56,9 @@ Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
         proto->tensor_content = (ProtobufCBinaryData){tw_tensor_bytes(tensor), tw_tensor_data(tensor)};
         return proto;
     }
-    const tw_string *strings = tw_tensor_data(tensor);
-    proto->n_string_val = count;
-    proto->string_val = twi_arena_alloc(arena, sizeof *proto->string_val * count);
-    if (!proto->string_val)
-        return NULL;
-    for (size_t i = 0; i < count; i++)
-        proto->string_val[i] = (ProtobufCBinaryData){strings[i].size, (uint8_t *)strings[i].data};
-    return proto;
+    proto->n_string_val = (size_t)tw_tensor_elements(tensor);
+    proto->string_val = twi_strings_to_proto(arena, tensor);
+    return proto->string_val ? proto : NULL;
 }
 
 /* ---- out of messages ------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 /* Into messages that live in the arena and borrow the tensor's values. NULL when out of memory. */
 Twi__TensorShapeProto *twi_shape_to_proto(twi_arena *arena, tw_shape shape);
+ProtobufCBinaryData *twi_strings_to_proto(twi_arena *arena, const tw_tensor *tensor); /* its elements */
 Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor);
 
 /* Out of messages that may be hostile. A shape NULL stands for an empty one, as on the wire. */

@@ -87,8 +87,6 @@ twi_philox twi_random_seeded(const twi_run *r, int input)
     return (twi_philox){.counter = {0, 0, mixed[2], mixed[3]}, .key = {mixed[0], mixed[1]}};
 }
 
-enum { PHILOX = 1, THREEFRY, ANY_ALGORITHM }; /* TensorFlow's numbers */
-
 tw_status twi_random_keyed(const twi_run *r, twi_philox *start)
 {
     const uint64_t *key = r->inputs[1], *counter = r->inputs[2];
@@ -96,8 +94,9 @@ tw_status twi_random_keyed(const twi_run *r, twi_philox *start)
     *start = (twi_philox){.counter = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
                                       (uint32_t)(counter[1] >> 32)},
                           .key = {(uint32_t)key[0], (uint32_t)(key[0] >> 32)}};
-    if (algorithm == PHILOX || algorithm == ANY_ALGORITHM)
+    if (algorithm == TWI_PHILOX || algorithm == TWI_ANY_ALGORITHM)
         return TW_OK;
-    return twi_fail(r->error, algorithm == THREEFRY ? TW_UNIMPLEMENTED : TW_INVALID_ARGUMENT,
-                    "alg is %d, expected %d (Philox) or %d (any) (%s)", (int)algorithm, PHILOX, ANY_ALGORITHM, r->node);
+    return twi_fail(r->error, algorithm == TWI_THREEFRY ? TW_UNIMPLEMENTED : TW_INVALID_ARGUMENT,
+                    "alg is %d, expected %d (Philox) or %d (any) (%s)", (int)algorithm, TWI_PHILOX, TWI_ANY_ALGORITHM,
+                    r->node);
 }

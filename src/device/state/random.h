@@ -11,6 +11,8 @@
 
 #define TWI_RANDOM_BLOCKS 256 /* of Philox, reserved for an element */
 
+enum { TWI_PHILOX = 1, TWI_THREEFRY, TWI_ANY_ALGORITHM }; /* TensorFlow's numbers of algorithms */
+
 /* Finds the stream while a kernel is prepared, which varies then; seeded by attributes seed and seed2 when it is
  * new. */
 tw_status twi_random_find(twi_prepare *p, twi_resource **stream);

@@ -1,8 +1,10 @@
 /* counts.c - how often numbers occur in rows, as sparse tensors: DenseCountSparseOutput, SparseCountSparseOutput and
- * RaggedCountSparseOutput. Weights are added in the order in which they come. */
+ * RaggedCountSparseOutput. Weights are added in the order in which they come.
+ * Never here:  counts into bins (segment.c). */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/state/series.h" /* twi_add_elements() */
+#include "tensor/tensor.h"
 
 #include <stdlib.h>
 
@@ -65,16 +67,6 @@ static void see(const twi_run *r, counted *c, int values, int64_t row, int64_t i
     c->largest = value > c->largest ? value : c->largest;
 }
 
-static void put_number(tw_dtype dtype, void *to, int64_t value)
-{
-    if (dtype == TW_FLOAT32)
-        *(float *)to = (float)value;
-    else if (dtype == TW_FLOAT64)
-        *(double *)to = (double)value;
-    else
-        twi_put_integer(dtype, to, 0, value);
-}
-
 /* What places from `first` to before `end`, of one number in one row, give together. */
 static tw_status put_count(const twi_run *r, const counted *c, int64_t first, int64_t end, void *to)
 {
@@ -82,7 +74,8 @@ static tw_status put_count(const twi_run *r, const counted *c, int64_t first, in
     tw_dtype dtype = r->output_operands[1].dtype;
     bool weighs = !s->binary && r->input_operands[c->weights].elements > 0;
     tw_status status = TW_OK;
-    put_number(dtype, to, weighs ? 0 : s->binary ? 1 : end - first);
+    tw_tensor sum = {.dtype = dtype, .data = to};
+    twi_tensor_set_number(&sum, 0, weighs ? 0 : s->binary ? 1 : (double)(end - first));
     for (int64_t i = first; i < end && weighs && status == TW_OK; i++)
         status = twi_add_elements(r, dtype, to, twi_element(r->inputs[c->weights], dtype, c->places[i].at),
                                   tw_dtype_size(dtype));

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
+#include "tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,14 +29,6 @@ tw_status twi_check_splits(const twi_run *r, int first, int count)
                             (long long)rows);
     }
     return TW_OK;
-}
-
-static void put_int(tw_dtype dtype, void *to, int64_t i, int64_t value)
-{
-    if (dtype == TW_INT64)
-        ((int64_t *)to)[i] = value;
-    else
-        ((int32_t *)to)[i] = (int32_t)value;
 }
 
 /* ---- RaggedRange ------------------------------------------------------------------------------------------------- */
@@ -101,7 +94,7 @@ static void put_numbers(const twi_run *r, int64_t row, int64_t count, void *to, 
         else if (dtype == TW_BFLOAT16)
             ((uint16_t *)to)[i] = tw_float_to_bfloat16(single);
         else
-            put_int(dtype, to, i, (int64_t)whole);
+            twi_put_integer(dtype, to, i, (int64_t)whole);
         whole += whole_step;
         value += step;
         single += single_step;
@@ -123,7 +116,7 @@ static tw_status run_range(const twi_run *r)
     tw_status status = twi_make_output(r, 0, TW_SHAPE(rows + 1), &splits);
     if (status != TW_OK)
         return status;
-    put_int(r->output_operands[0].dtype, splits, 0, 0);
+    twi_put_integer(r->output_operands[0].dtype, splits, 0, 0);
     for (int64_t row = 0; row < rows; row++) {
         if (number_at(r, 2, row) == 0)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Requires delta != 0", r->node);
@@ -132,7 +125,7 @@ static tw_status run_range(const twi_run *r)
         if (length < 0 || total > INT32_MAX)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Requires ((limit - start) / delta) <= %d", r->node,
                             INT32_MAX);
-        put_int(r->output_operands[0].dtype, splits, row + 1, total);
+        twi_put_integer(r->output_operands[0].dtype, splits, row + 1, total);
     }
     status = twi_make_output(r, 1, TW_SHAPE(total), &values);
     for (int64_t row = 0, at = 0; row < rows && status == TW_OK; row++) {
@@ -185,12 +178,12 @@ static tw_status gather_splits(const twi_run *r, const gathering *g, int k, int6
     tw_status status = twi_make_output(r, k, TW_SHAPE(count + 1), &to);
     if (status != TW_OK)
         return status;
-    put_int(dtype, to, at++, 0);
+    twi_put_integer(dtype, to, at++, 0);
     for (int64_t i = 0; i < n; i++) {
         follow(r, g->in, twi_input_int(r, g->in + 1, i), begin, end);
         for (int64_t j = begin[axis]; j < end[axis]; j++) {
             sum += twi_input_int(r, axis, j + 1) - twi_input_int(r, axis, j);
-            put_int(dtype, to, at++, sum);
+            twi_put_integer(dtype, to, at++, sum);
         }
     }
     return TW_OK;
@@ -203,7 +196,7 @@ static tw_status even_splits(const twi_run *r, int k, tw_shape indices)
     int64_t rows = twi_elements_between(indices, 0, k + 1), length = indices.dims[k + 1];
     tw_status status = twi_make_output(r, k, TW_SHAPE(rows + 1), &to);
     for (int64_t i = 0; i <= rows && status == TW_OK; i++)
-        put_int(r->output_operands[k].dtype, to, i, i * length);
+        twi_put_integer(r->output_operands[k].dtype, to, i, i * length);
     return status;
 }
 

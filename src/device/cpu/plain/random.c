@@ -220,8 +220,6 @@ static twi_philox seeded(const twi_run *r)
     return twi_random_seeded(r, 1);
 }
 
-enum { PHILOX = 1 }; /* TensorFlow's number of it */
-
 static tw_status fill_keyed(const twi_run *r, const distribution *kinds)
 {
     twi_philox start;
@@ -255,7 +253,7 @@ static tw_status run_key(const twi_run *r)
         counter[1] = philox.counter[2] | (uint64_t)philox.counter[3] << 32;
     }
     if (r->num_outputs != 2)
-        *(int32_t *)r->outputs[r->num_outputs - 1] = PHILOX;
+        *(int32_t *)r->outputs[r->num_outputs - 1] = TWI_PHILOX;
     return TW_OK;
 }
 

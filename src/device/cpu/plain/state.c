@@ -10,6 +10,7 @@
 #include "device/cpu/plain/typed.h"
 #include "device/kernel.h"
 #include "device/resources.h"
+#include "device/state/random.h"
 #include "tensor/variant.h"
 
 #include <math.h>
@@ -97,14 +98,13 @@ static tw_status prepare_generator(twi_prepare *p)
     return status;
 }
 
-/* Each number that is drawn may need 256 steps of the counter. */
+/* Each number that is drawn may need so many steps of the counter. */
 static tw_status run_generator(const twi_run *r)
 {
-    enum { PHILOX = 1, AUTOMATIC = 3, STEPS = 256 };
     uint64_t *state = (uint64_t *)(uintptr_t)r->inputs[0];
-    uint64_t steps = *(const uint64_t *)r->inputs[2] * STEPS;
+    uint64_t steps = *(const uint64_t *)r->inputs[2] * TWI_RANDOM_BLOCKS;
     int32_t algorithm = *(const int32_t *)r->inputs[1];
-    if (algorithm != PHILOX && algorithm != AUTOMATIC)
+    if (algorithm != TWI_PHILOX && algorithm != TWI_ANY_ALGORITHM)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "%s: algorithm %d is not Philox (1)", r->node, (int)algorithm);
     memcpy(r->outputs[0], state, 3 * sizeof *state);
     state[0] += steps;
