@@ -77,35 +77,43 @@ void twi_exchange_lost(twi_exchange *x, int from)
     twi_exchange_fail(x, why);
 }
 
-static double silence(const twi_peer *p)
+/* The beating thread's turns come often. If one is late this process has been held up, and has not listened either: of
+ * that time a part of the deadline counts at most. So nobody is silent for the deadline in less than TURNS turns, and
+ * who never speaks is found, however often this process stands still. */
+static int64_t held_up_ns(const twi_exchange *x, int64_t turn_ns, int64_t now_ns)
 {
-    return seconds_since(atomic_load(&p->heard_ns));
+    enum { TURNS = 6 };
+    int64_t late = now_ns - turn_ns - (int64_t)(x->base.deadline * 1e9 / TURNS);
+    return late > 0 ? late : 0;
 }
 
-/* The beating thread's turns come often; if one is late for so long, this process has been held up. */
-static bool is_held_up(const twi_exchange *x)
-{
-    enum { PART = 6 }; /* of the deadline */
-    return PART * seconds_since(atomic_load(&x->turn_ns)) > x->base.deadline;
-}
-
-/* Who was held up has not listened either, and does not know who was silent: that counts from here. */
 static void take_turn(twi_exchange *x)
 {
-    for (int i = 0; i < x->base.tasks && is_held_up(x); i++)
-        twi_exchange_heard(x, i);
-    atomic_store(&x->turn_ns, twi_coarse_ns());
+    int64_t now = twi_coarse_ns(), held_up = held_up_ns(x, atomic_exchange(&x->turn_ns, now), now);
+    for (int i = 0; i < x->base.tasks && held_up > 0; i++) {
+        long long heard = atomic_load(&x->peers[i].heard_ns), later = heard + held_up < now ? heard + held_up : now;
+        atomic_compare_exchange_strong(&x->peers[i].heard_ns, &heard, later); /* else it was heard of just now */
+    }
+}
+
+static double silence(const twi_exchange *x, int task)
+{
+    int64_t now = twi_coarse_ns(), held_up = held_up_ns(x, atomic_load(&x->turn_ns), now);
+    return (double)(now - held_up - atomic_load(&x->peers[task].heard_ns)) / 1e9;
 }
 
 /* Who is silent for too long, and for longest; -1: nobody. */
 static int find_silent(const twi_exchange *x)
 {
     int late = -1;
-    double longest = x->base.deadline * (is_held_up(x) ? 2 : 1);
-    for (int i = 0; i < x->base.tasks; i++)
-        if (i != x->base.task && !atomic_load(&x->peers[i].left) && silence(&x->peers[i]) > longest &&
-            (late < 0 || silence(&x->peers[i]) > silence(&x->peers[late])))
+    double longest = x->base.deadline;
+    for (int i = 0; i < x->base.tasks; i++) {
+        double silent = i == x->base.task || atomic_load(&x->peers[i].left) ? 0 : silence(x, i);
+        if (silent > longest) {
+            longest = silent;
             late = i;
+        }
+    }
     return late;
 }
 
@@ -120,7 +128,7 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
         snprintf(
             why, sizeof why,
             "task %d has not been heard of for %.0f s; task %d waited for %.200s of task %d (the deadline is %g s)",
-            late, silence(&x->peers[late]), x->base.task, what, from, x->base.deadline);
+            late, silence(x, late), x->base.task, what, from, x->base.deadline);
     else if (waited > TWI_PATIENCE * x->base.deadline)
         snprintf(why, sizeof why,
                  "task %d has waited %.0f s for %.200s of task %d, which is there but does not send it", x->base.task,

@@ -36,6 +36,7 @@ typedef struct player {
     int64_t begins_ns;        /* so late it begins */
     int lost, twice, spoiled; /* which of its messages, counted from 1 */
     int spoken;
+    long rests_ns; /* after each look */
     bool hangs, vanishes;
     bool failed_at_the_end; /* when its carrier was closed */
 } player;
@@ -98,6 +99,7 @@ static twi_progress player_pump(twi_exchange *x)
         nanosleep(&(struct timespec){p->held_ns / 1000000000, p->held_ns % 1000000000}, NULL);
     p->held_ns = 0;
     pthread_mutex_unlock(&p->lock);
+    nanosleep(&(struct timespec){0, p->rests_ns}, NULL);
     return progress;
 }
 
@@ -533,6 +535,18 @@ static void who_was_held_up_takes_nobody_for_lost(void **state)
     assert_all_end(players, TW_OK, "", -1);
 }
 
+/* However often they do not listen, who is never heard is silent. */
+static void who_is_often_held_up_finds_who_is_silent(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, converse, 1);
+    players[0].rests_ns = players[1].rests_ns = 200000000;
+    players[2].hangs = true;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 2 has not been heard of for", 2);
+}
+
 static void what_is_lost_or_comes_twice_or_spoiled_is_noticed(void **state)
 {
     (void)state;
@@ -672,6 +686,7 @@ int run_exchange(void)
         cmocka_unit_test(who_is_done_waits_for_others_beyond_the_deadline),
         cmocka_unit_test(who_is_done_sees_that_another_has_died),
         cmocka_unit_test(who_was_held_up_takes_nobody_for_lost),
+        cmocka_unit_test(who_is_often_held_up_finds_who_is_silent),
         cmocka_unit_test(what_is_lost_or_comes_twice_or_spoiled_is_noticed),
         cmocka_unit_test(other_lengths_and_failures_and_early_ends_are_told_to_all),
         cmocka_unit_test(a_message_does_not_come_to_the_place_of_the_one_before),
