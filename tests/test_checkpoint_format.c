@@ -535,6 +535,51 @@ static void parts_are_saved_as_tensorflow_saves_them(void **state)
         tw_tensor_release((tw_tensor *)tensors[i].tensor);
 }
 
+static void parts_are_merged_as_parts(void **state)
+{
+    (void)state;
+    const char *const golden = GOLDEN_DIR "/checkpoint_parts";
+    assert_ok(twi_bundle_merge(&golden, 1, in_folder("merged"), false, &error));
+    assert_same_file(in_folder("merged.index"), GOLDEN_DIR "/checkpoint_parts.index");
+    assert_same_file(in_folder("merged.data-00000-of-00001"), GOLDEN_DIR "/checkpoint_parts.data-00000-of-00001");
+}
+
+/* Of one name, a bundle is what is meant; what is wrong is said of the tensor, or of the checkpoint. */
+static void a_checkpoint_is_what_its_name_says(void **state)
+{
+    (void)state;
+    tw_checkpoint *checkpoint;
+    tw_tensor *one = tw_tensor_float(1), *tensor;
+    tw_named_tensor new = {"new", one}, old = {"old", one};
+    char message[200];
+    assert_ok(tw_checkpoint_save(folder, "m", 1, &new, 1, 0, &error));
+    assert_ok(twi_saved_slices_write(in_folder("m-1"), &old, 1, &error));
+    assert_ok(tw_checkpoint_open(in_folder("m-1"), &checkpoint, &error));
+    assert_string_equal(tw_checkpoint_name(checkpoint, 0), "new");
+    error = (tw_error){0};
+    assert_ok(tw_checkpoint_read(checkpoint, "new", &tensor, &error));
+    assert_string_equal(error.message, "");
+    tw_tensor_release(tensor);
+    assert_fails(tw_checkpoint_read(checkpoint, "gone", &tensor, &error), TW_NOT_FOUND, "'gone'");
+    snprintf(message, sizeof message, "'%s': ", in_folder("m-1"));
+    assert_int_not_equal(strncmp(error.message, message, strlen(message)), 0);
+    assert_fails(tw_checkpoint_read_part(checkpoint, "new", "4 5", &tensor, &error), TW_INVALID_ARGUMENT, message);
+    tw_checkpoint_close(checkpoint);
+    tw_tensor_release(one);
+}
+
+static void what_an_old_checkpoint_holds_goes_with_it(void **state)
+{
+    (void)state;
+    tw_checkpoint *checkpoint;
+    fail_allocation(-1);
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_old", &checkpoint, &error));
+    assert_true(memory.live > tw_checkpoint_count(checkpoint));
+    tw_checkpoint_close(checkpoint);
+    assert_int_equal(memory.live, 0);
+    stop_failing_allocations();
+}
+
 /* ---- a directory of them ---- */
 
 static void old_checkpoints_go_and_the_state_file_lists_the_rest(void **state)
@@ -1524,6 +1569,36 @@ static void entries_come_back_whatever_the_size_of_blocks(void **state)
         }
 }
 
+/* Bytes of a table: its blocks, each with the lists of restarts and five bytes behind it, and what they hold. */
+enum { RESTART = 4, BEHIND_BLOCK = 4 + 5, FOOTER = 48, ENTRY = 3, INDEX_ENTRY = ENTRY + 1 + 2 };
+
+/* A block is closed when what it takes with its restarts is all that it may take. */
+static void a_block_is_closed_as_soon_as_it_is_full(void **state)
+{
+    (void)state;
+    enum { VALUE = 100, FULL = ENTRY + 1 + VALUE + RESTART + 4 };
+    static const char value[VALUE];
+    for (size_t block_bytes = FULL; block_bytes < FULL + 2; block_bytes++) {
+        twi_table_builder table;
+        twi_table_start(&table, block_bytes);
+        twi_table_add(&table, "a", 1, value, VALUE);
+        assert_true(table.closed == (block_bytes == FULL));
+        assert_ok(twi_table_finish(&table, &error));
+        assert_int_equal(table.file.size, ENTRY + 1 + VALUE + RESTART + BEHIND_BLOCK + RESTART + BEHIND_BLOCK +
+                                              INDEX_ENTRY + RESTART + BEHIND_BLOCK + FOOTER);
+        twi_table_free(&table);
+    }
+}
+
+static void a_table_of_nothing_has_no_block_of_data(void **state)
+{
+    (void)state;
+    twi_table_builder table;
+    build(&table, 0, 0);
+    assert_int_equal(table.file.size, 2 * (RESTART + BEHIND_BLOCK) + FOOTER);
+    twi_table_free(&table);
+}
+
 static void table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end(void **state)
 {
     (void)state;
@@ -1991,6 +2066,9 @@ int main(void)
         TEST(a_tensor_in_parts_is_read_whole_and_in_other_parts),
         TEST(keys_of_parts_sort_as_names_and_numbers_do),
         TEST(parts_are_saved_as_tensorflow_saves_them),
+        TEST(parts_are_merged_as_parts),
+        TEST(a_checkpoint_is_what_its_name_says),
+        TEST(what_an_old_checkpoint_holds_goes_with_it),
         TEST(old_checkpoints_go_and_the_state_file_lists_the_rest),
         TEST(list_is_ordered_by_step_as_a_number),
         TEST(latest_passes_over_damaged_checkpoints_and_says_why),
@@ -2020,6 +2098,8 @@ int main(void)
         TEST(running_out_of_memory_is_reported_and_leaks_nothing),
         TEST(an_old_checkpoint_that_memory_lacks_for_stays),
         cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
+        cmocka_unit_test(a_block_is_closed_as_soon_as_it_is_full),
+        cmocka_unit_test(a_table_of_nothing_has_no_block_of_data),
         cmocka_unit_test(keys_of_the_index_are_as_short_as_tensorflows),
         cmocka_unit_test(a_block_that_does_not_come_behind_the_last_ones_key_is_refused),
         cmocka_unit_test(table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end),

@@ -1433,12 +1433,15 @@ static void an_order_is_refused_by_the_line_that_is_wrong(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         twi_order_log log;
         store("order", cases[i].text, strlen(cases[i].text));
+        fail_allocation(-1); /* counts them */
         tw_status status = twi_order_log_read(in_folder("order"), &log, &error);
         assert_int_equal(status, cases[i].says ? TW_DATA_LOSS : TW_OK);
         assert_int_equal(log.count, cases[i].updates);
         if (cases[i].says)
             assert_message(error.message, cases[i].says);
         twi_order_log_free(&log);
+        assert_int_equal(memory.live, 0);
+        stop_failing_allocations();
     }
     for (int at = 3; at < 60; at += 20) { /* a byte of zero: in line 1, in line 2, and in one that was not ended */
         char text[] = ORDER_HEAD "0 tower";

@@ -199,7 +199,7 @@ tw_status twi_order_writer_open(const char *path, const twi_order_head *head, in
     twi_order_writer *writer = twi_alloc(sizeof *writer);
     if (!writer)
         return twi_fail_memory(error, "writing an order of updates");
-    if (step > 0 && twi_order_log_read(path, &before, NULL) == TW_OK && is_same_run(&before.head, head) &&
+    if (twi_order_log_read(path, &before, NULL) == TW_OK && is_same_run(&before.head, head) &&
         before.head.first <= step && before.head.first + before.count >= step)
         first = before.head.first;
     twi_text_printf(&text,

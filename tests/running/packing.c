@@ -181,6 +181,41 @@ static void numbers_are_looked_at(void **state)
     twi_text_free(&packed);
 }
 
+/* What is wrong is the last of what was read. */
+static void what_is_wrong_is_refused_though_the_rest_fits(void **state)
+{
+    (void)state;
+    static const int64_t none = -1;
+    static const tw_dtype no_type = (tw_dtype)1000;
+    twi_text packed = {0};
+    twi_tensor_list *list = twi_tensor_list_create(1);
+    put(list, 0, tw_tensor_create(TW_UINT8, TW_SHAPE(0)));
+    assert_true(twi_pack_values(TW_VARIANT, &list, 1, &packed));
+    assert_int_equal(packed.size, AT_VALUES + sizeof none);
+    refuse_with(&packed, AT_DTYPE, &no_type, sizeof no_type);
+    packed.size = AT_ITEM;
+    refuse_with(&packed, AT_COUNT, &none, sizeof none);
+    twi_tensor_list_release(list);
+    twi_text_free(&packed);
+}
+
+static void a_list_that_comes_takes_the_place_of_another(void **state)
+{
+    (void)state;
+    tw_error error;
+    twi_text packed = {0};
+    fail_allocation(-1);
+    twi_tensor_list *list = make_list(), *got = make_list();
+    assert_true(twi_pack_values(TW_VARIANT, &list, 1, &packed));
+    assert_ok(unpack(packed.data, packed.size, TW_VARIANT, &got, 1, &error));
+    check_list(got);
+    twi_tensor_list_release(list);
+    twi_tensor_list_release(got);
+    twi_text_free(&packed);
+    assert_int_equal(memory.live, 0);
+    stop_failing_allocations();
+}
+
 /* As many elements as there are bytes, and one more. */
 static void shapes_must_fit_into_what_is_left(void **state)
 {
@@ -212,10 +247,12 @@ static void the_smallest_values_of_most_dimensions_come(void **state)
     tw_shape most = {.rank = TW_MAX_RANK};
     for (int i = 0; i < TW_MAX_RANK; i++)
         most.dims[i] = 1;
+    list->wanted = most;
     put(list, 0, tw_tensor_create(TW_UINT8, most));
     put(list, 1, tw_tensor_create(TW_STRING, TW_SHAPE(20)));
     assert_true(twi_pack_values(TW_VARIANT, &list, 1, &packed));
     assert_ok(unpack(packed.data, packed.size, TW_VARIANT, &got, 1, &error));
+    assert_true(tw_shape_equal(got->wanted, most));
     assert_true(tw_shape_equal(twi_tensor_list_item(got, 0)->shape, most));
     assert_true(tw_shape_equal(twi_tensor_list_item(got, 1)->shape, TW_SHAPE(20)));
     twi_tensor_list_release(got);
@@ -291,6 +328,8 @@ int run_packing(void)
         cmocka_unit_test(values_come_as_they_went),
         cmocka_unit_test(lengths_are_looked_at),
         cmocka_unit_test(numbers_are_looked_at),
+        cmocka_unit_test(what_is_wrong_is_refused_though_the_rest_fits),
+        cmocka_unit_test(a_list_that_comes_takes_the_place_of_another),
         cmocka_unit_test(shapes_must_fit_into_what_is_left),
         cmocka_unit_test(the_smallest_values_of_most_dimensions_come),
         cmocka_unit_test(lists_are_64_deep_at_most),
