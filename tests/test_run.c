@@ -8,8 +8,10 @@ static const struct {
     const char *name;
     int (*run)(void);
 } parts[] = {
-    {"dispatchers", run_dispatchers}, {"sessions", run_sessions}, {"packing", run_packing}, {"traffic", run_traffic},
-    {"waterfall", run_waterfall},     {"exchange", run_exchange}, {"local", run_local},     {"waits", run_waits},
+    {"dispatchers", run_dispatchers}, {"sessions", run_sessions}, {"part", run_part},
+    {"packing", run_packing},         {"messages", run_messages}, {"traffic", run_traffic},
+    {"waterfall", run_waterfall},     {"protocol", run_protocol}, {"exchange", run_exchange},
+    {"sockets", run_sockets},         {"local", run_local},       {"waits", run_waits},
 };
 
 int main(int argc, char **argv)

@@ -435,15 +435,11 @@ static void end_channels(twi_exchange *x, int peer, range r, const char *why)
     pthread_mutex_unlock(&x->lock);
 }
 
-/* What was left in it is of no use. With the lock. */
+/* What was left in it is of no use. Nobody waits here, so none of it is the direct one. With the lock. */
 static void empty_channel(twi_channel *c)
 {
     for (twi_message *m; (m = c->first);) {
         c->first = m->next;
-        if (m == &c->direct) {
-            c->lent = false;
-            continue;
-        }
         m->next = c->spare;
         c->spare = m;
     }
@@ -463,7 +459,6 @@ static void heed_renewal(twi_exchange *x, int from, range r)
         c->came = 0;
         c->renewals++;
     }
-    pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
 }
 
@@ -608,7 +603,7 @@ static twi_channel *begin_waiting(twi_exchange *x, int task, int number, void *d
 {
     pthread_mutex_lock(&x->lock);
     twi_channel *c = find_channel(&x->peers[task], number);
-    if (c && bytes > 0 && !c->first)
+    if (c && !c->first)
         c->direct = (twi_message){.channel = c, .data = data, .bytes = bytes};
     pthread_mutex_unlock(&x->lock);
     if (!c)
@@ -811,7 +806,6 @@ static void tell_all(twi_exchange *x)
     }
     pthread_mutex_lock(&x->lock);
     atomic_store(&x->over, true);
-    pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
 }
 

@@ -49,9 +49,7 @@ static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool p
             bytes -= (size_t)n;
             continue;
         }
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK) || (!patient && at == (const char *)data))
+        if (errno != EAGAIN || (!patient && at == (const char *)data))
             return false;
         struct pollfd room = {.fd = to->socket, .events = POLLOUT};
         poll(&room, 1, 100);
@@ -168,7 +166,7 @@ static int read_sockets(const char *text, int task, int sockets[TWI_MOST_TASKS])
         sockets[count] = (int)number;
         at = end + (*end == ',');
     }
-    return task < count ? count : 0;
+    return task >= 0 && task < count ? count : 0;
 }
 
 static tw_status start_reader(local *l, int task, tw_error *error)

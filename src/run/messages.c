@@ -127,7 +127,7 @@ static tw_status receive_owned(twi_comm *c, int from, int channel, tw_dtype dtyp
     tw_status status = c->ops->receive(c, from, channel, &size, sizeof size, what, error);
     if (status != TW_OK)
         return status;
-    char *packed = size < SIZE_MAX ? twi_alloc((size_t)size + 1) : NULL;
+    char *packed = twi_alloc((size_t)size);
     if (!packed)
         return twi_fail_memory(error, "receiving from another task");
     status = c->ops->receive(c, from, channel, packed, (size_t)size, what, error);
@@ -149,7 +149,7 @@ static tw_status send_from(twi_device *d, const void *from, tw_dtype dtype, size
         return send_owned(c, to, channel, dtype, from, bytes, error);
     if (d->is_host)
         return c->ops->send(c, to, channel, from, bytes, error);
-    void *host = twi_alloc(bytes + 1);
+    void *host = twi_alloc(bytes);
     if (!host)
         return twi_fail_memory(error, "sending to another task");
     tw_status status = d->ops->read(d, host, from, bytes, error);
@@ -167,7 +167,7 @@ static tw_status receive_at(twi_device *d, void *to, tw_dtype dtype, size_t byte
         return receive_owned(c, from, channel, dtype, to, bytes, what, error);
     if (d->is_host)
         return c->ops->receive(c, from, channel, to, bytes, what, error);
-    void *host = twi_alloc(bytes + 1);
+    void *host = twi_alloc(bytes);
     if (!host)
         return twi_fail_memory(error, "receiving from another task");
     tw_status status = c->ops->receive(c, from, channel, host, bytes, what, error);

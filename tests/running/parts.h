@@ -5,8 +5,12 @@
 int run_dispatchers(void);
 int run_exchange(void);
 int run_local(void);
+int run_messages(void);
 int run_packing(void);
+int run_part(void);
+int run_protocol(void);
 int run_sessions(void);
+int run_sockets(void);
 int run_traffic(void);
 int run_waits(void);
 int run_waterfall(void);
