@@ -673,7 +673,7 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
     return say_reason(x, error);
 }
 
-/* Whoever asks may have failed already, but not by the others. */
+/* Whoever asks may have failed already, but not by the others. The last look comes when the time is over. */
 static bool is_to_say(twi_comm *c, uint64_t text)
 {
     enum { PATIENCE = 1, PAUSE = 1000000 };
@@ -683,12 +683,12 @@ static bool is_to_say(twi_comm *c, uint64_t text)
     bool waits = c->task != 0;
     for (int i = 1; i < c->tasks && !waits && !atomic_load(&x->failed); i++)
         mention(x, i, SAID, text, "", false);
-    while (waits && !atomic_load(&x->failed) && seconds_since(begin) < PATIENCE) {
-        waits = !atomic_load(&first->left); /* what it said came before that */
-        if (atomic_load(&first->said) == text)
-            return false;
+    while (waits && !atomic_load(&x->failed)) {
+        waits = !atomic_load(&first->left) && seconds_since(begin) < PATIENCE; /* what it said came before it left */
         if (x->carrier->pump)
             x->carrier->pump(x);
+        if (atomic_load(&first->said) == text)
+            return false;
         sleep_ns(PAUSE);
     }
     return true;
@@ -784,17 +784,18 @@ static void beat_once(twi_exchange *x)
             mention(x, i, BEAT, 0, "", false);
 }
 
-/* Until all know, or for a second: some may be gone, or have no room. */
+/* Until all know, or for a second, but once at least: some may be gone, or have no room. */
 static void tell_all(twi_exchange *x)
 {
     int64_t begin = twi_monotonic_ns();
     char why[TWI_REASON];
-    int missing = x->base.tasks - 1;
+    int missing;
     pthread_mutex_lock(&x->lock);
     tw_status status = x->status;
     snprintf(why, sizeof why, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
-    for (bool moves = true; (missing > 0 || moves) && seconds_since(begin) < 1;) {
+    bool moves;
+    do {
         missing = 0;
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
@@ -803,7 +804,7 @@ static void tell_all(twi_exchange *x)
         }
         moves = x->carrier->pump && x->carrier->pump(x) != TWI_NOTHING;
         sleep_ns(missing > 0 || moves ? 1000000 : 0);
-    }
+    } while ((missing > 0 || moves) && seconds_since(begin) < 1);
     pthread_mutex_lock(&x->lock);
     atomic_store(&x->over, true);
     pthread_mutex_unlock(&x->lock);

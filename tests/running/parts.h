@@ -15,4 +15,8 @@ int run_traffic(void);
 int run_waits(void);
 int run_waterfall(void);
 
+/* What they share: time that goes by without anybody's waiting for it (clock.c). */
+void skip_seconds(double seconds);
+void skip_at_each_look(double seconds); /* at the clock, of any thread; 0: no more */
+
 #endif
