@@ -141,7 +141,7 @@ int main(int argc, char **argv)
                (int)tw_tensor_value(values[2], 0));
     }
     tw_coordinator_request_stop(coordinator, NULL);
-    check(tw_coordinator_join(coordinator, 10, &error), &error);
+    check(tw_coordinator_join(coordinator, 120, &error), &error);
     printf("stopped: all is well\n");
 
     for (int i = 0; i < 3; i++)

@@ -496,7 +496,7 @@ static bool may_lack_the_first(const char *name)
 static int make_call(const call *c, int missing)
 {
     signal(SIGSEGV, SIG_DFL); /* cmocka catches it, and a child has no test to fail */
-    alarm(10);
+    alarm(PATIENCE);
     bool is_needed = (missing == 1 || missing == ALL) && c->kinds[0] == 'p' && !may_lack_the_first(c->name);
     return c->function(missing) == SUCCESS && is_needed;
 }
@@ -574,7 +574,7 @@ static int make_failing_calls(const call *c)
 {
     bool failed = true;
     signal(SIGSEGV, SIG_DFL);
-    alarm(60);
+    alarm(PATIENCE);
     for (int i = 0; i < MOST_FAILURES && failed; i++) {
         memset(&some, 0, sizeof some);
         some_tw_output();

@@ -147,7 +147,7 @@ static void a_file_of_records_becomes_shuffled_batches_of_images(void **state)
     assert_true(out_of_order > 3);
     assert_fails(tw_session_run(s, NULL, 0, taken, 2, results, &error), TW_OUT_OF_RANGE, "insufficient elements");
     tw_coordinator_request_stop(c, &error);
-    assert_ok(tw_coordinator_join(c, 10, &error));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     tw_coordinator_destroy(c);
     tw_tensor_release(results[0]);
     tw_tensor_release(results[1]);

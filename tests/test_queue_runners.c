@@ -79,7 +79,7 @@ static void what_is_put_in_many_threads_take_out_once_each(void **state)
     for (int i = 0; i < EACH; i++)
         assert_int_equal(seen[i], 1);
     tw_coordinator_request_stop(c, NULL);
-    assert_ok(tw_coordinator_join(c, 10, &error));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     tw_coordinator_destroy(c);
     tw_session_destroy(s);
     tw_graph_destroy(g);
@@ -103,7 +103,7 @@ static void a_thread_that_waits_for_gradients_ends_when_asked(void **state)
     assert_ok(tw_start_queue_runners(s, c, &error));
     pause_for(0.05); /* it may wait by now, or not yet */
     tw_coordinator_request_stop(c, NULL);
-    assert_ok(tw_coordinator_join(c, 60, &error));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     tw_coordinator_destroy(c);
     tw_session_destroy(s);
     tw_graph_destroy(g);
@@ -114,7 +114,7 @@ static void a_thread_that_waits_for_gradients_ends_when_asked(void **state)
 static tw_status wait_for_stop(tw_coordinator *c, void *user, tw_error *error)
 {
     (void)error;
-    while (!tw_coordinator_wait_for_stop(c, 10))
+    while (!tw_coordinator_wait_for_stop(c, PATIENCE))
         ;
     atomic_fetch_add((atomic_int *)user, 1);
     return TW_OK;
@@ -127,12 +127,11 @@ static tw_status fail_soon(tw_coordinator *c, void *user, tw_error *error)
     return TW_DATA_LOSS;
 }
 
-static tw_status come_late(tw_coordinator *c, void *user, tw_error *error)
+static tw_status come_when_let_go(tw_coordinator *c, void *user, tw_error *error)
 {
-    (void)user, (void)error;
-    while (!tw_coordinator_wait_for_stop(c, 10))
-        ;
-    pause_for(0.3);
+    (void)c, (void)error;
+    while (!atomic_load((atomic_bool *)user))
+        pause_for(0.001);
     return TW_OK;
 }
 
@@ -147,10 +146,10 @@ static void the_first_failure_ends_all_threads_and_is_reported(void **state)
         assert_ok(tw_coordinator_start(c, "waits", wait_for_stop, &ended, &error));
     assert_false(tw_coordinator_should_stop(c));
     assert_ok(tw_coordinator_start(c, "fails", fail_soon, "the disk is gone", &error));
-    assert_fails(tw_coordinator_join(c, 10, &error), TW_DATA_LOSS, "the disk is gone");
+    assert_fails(tw_coordinator_join(c, PATIENCE, &error), TW_DATA_LOSS, "the disk is gone");
     assert_int_equal(ended, 3);
     tw_coordinator_request_stop(c, &later);
-    assert_fails(tw_coordinator_join(c, 10, &error), TW_DATA_LOSS, "the disk is gone");
+    assert_fails(tw_coordinator_join(c, PATIENCE, &error), TW_DATA_LOSS, "the disk is gone");
     tw_coordinator_destroy(c);
 }
 
@@ -162,8 +161,8 @@ static void the_end_of_the_data_is_no_failure(void **state)
     assert_ok(tw_coordinator_create(&c, &error));
     assert_false(tw_coordinator_wait_for_stop(c, 0.01));
     tw_coordinator_request_stop(c, &end);
-    assert_true(tw_coordinator_wait_for_stop(c, 10));
-    assert_ok(tw_coordinator_join(c, 1, &error));
+    assert_true(tw_coordinator_wait_for_stop(c, PATIENCE));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     tw_coordinator_destroy(c);
 }
 
@@ -172,10 +171,12 @@ static void threads_that_outlast_the_grace_period_are_named(void **state)
     (void)state;
     tw_coordinator *c;
     tw_error error = {0};
+    atomic_bool let_go = false;
     assert_ok(tw_coordinator_create(&c, &error));
-    assert_ok(tw_coordinator_start(c, "sluggish", come_late, NULL, &error));
+    assert_ok(tw_coordinator_start(c, "sluggish", come_when_let_go, &let_go, &error));
     tw_coordinator_request_stop(c, NULL);
     assert_fails(tw_coordinator_join(c, 0.02, &error), TW_DEADLINE_EXCEEDED, "still run: sluggish");
+    atomic_store(&let_go, true);
     tw_coordinator_destroy(c); /* waits */
 }
 
@@ -208,7 +209,7 @@ static void names_come_as_often_as_there_are_epochs_and_then_end(void **state)
         assert_int_equal(seen[i / 3][i % 3], 1);
     assert_int_equal(tw_session_run(s, NULL, 0, &name, 1, &result, &error), TW_OUT_OF_RANGE);
     tw_coordinator_request_stop(c, &error);
-    assert_ok(tw_coordinator_join(c, 10, &error));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     tw_tensor_release(result);
     tw_coordinator_destroy(c);
     tw_session_destroy(s);
@@ -230,7 +231,7 @@ static void a_runner_that_fails_stops_its_coordinator(void **state)
     assert_ok(tw_coordinator_create(&c, &error));
     assert_ok(tw_start_queue_runners(s, c, &error));
     assert_fails(tw_session_run(s, NULL, 0, &batch, 1, &result, &error), TW_OUT_OF_RANGE, "is closed");
-    assert_fails(tw_coordinator_join(c, 10, &error), TW_NOT_FOUND, "/nowhere/at/all");
+    assert_fails(tw_coordinator_join(c, PATIENCE, &error), TW_NOT_FOUND, "/nowhere/at/all");
     tw_coordinator_destroy(c);
     tw_session_destroy(s);
     tw_graph_destroy(g);
@@ -286,7 +287,7 @@ static void each_tower_takes_exactly_one_batch_a_step(void **state)
         assert_int_equal(seen[i], 1);
     assert_int_equal(tw_session_run(s, NULL, 0, fetches, 2 * TOWERS, results, &error), TW_OUT_OF_RANGE);
     tw_coordinator_request_stop(c, &error);
-    assert_ok(tw_coordinator_join(c, 10, &error));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     for (int i = 0; i < 2 * TOWERS; i++)
         tw_tensor_release(results[i]);
     tw_tensor_release(waiting);

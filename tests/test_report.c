@@ -43,9 +43,9 @@ static bool assert_draws_itself(const char *name)
     if (shell("command -v chromium") != 0)
         return false;
     assert_runs(0,
-                "HOME=$PWD timeout 120 chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr "
+                "HOME=$PWD timeout %d chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr "
                 "--virtual-time-budget=3000 --dump-dom file://$PWD/%s > dom.html 2> console.txt",
-                name);
+                PATIENCE, name);
     assert_runs(1, "grep CONSOLE console.txt");
     read_page("dom.html");
     assert_page_has("data-drawn=\"yes\"");

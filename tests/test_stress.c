@@ -458,7 +458,7 @@ static void cancelling_a_pipeline_ends_the_training_that_it_feeds(void **state)
 
 int main(void)
 {
-    alarm(240); /* whoever stands still is ended, loudly */
+    alarm(PATIENCE); /* whoever stands still is ended, loudly */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_a_session_each_with_its_own_feeds),
         cmocka_unit_test(sessions_that_share_devices_come_and_go_without_touching_each_other),

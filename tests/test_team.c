@@ -108,7 +108,7 @@ static void sleep_for(long nanoseconds)
 static void who_was_woken_too_late_is_there_for_a_later_region(void **state)
 {
     (void)state;
-    enum { SHORT_REGIONS = 50, LOOKS = 10000 };
+    enum { SHORT_REGIONS = 50, LOOKS = PATIENCE * 1000 };
     atomic_bool wrong = false, begun = false, met = false;
     for (int i = 0; i < SHORT_REGIONS; i++) {
         atomic_int done[MOST] = {0};

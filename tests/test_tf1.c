@@ -329,7 +329,7 @@ static void a_graph_with_queue_runners_trains_to_the_end_of_its_data(void **stat
     }
     assert_fails(tw_session_run(s, NULL, 0, fetches, 2, results, &error), TW_OUT_OF_RANGE, "insufficient elements");
     tw_coordinator_request_stop(c, &error);
-    assert_ok(tw_coordinator_join(c, 10, &error));
+    assert_ok(tw_coordinator_join(c, PATIENCE, &error));
     tw_tensor_release(results[0]);
     tw_coordinator_destroy(c);
     tw_session_destroy(s);

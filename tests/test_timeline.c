@@ -98,6 +98,14 @@ static void spans_follow_each_other_within_the_run_on_each_device(void **state)
     stop(&f);
 }
 
+static bool are_of_one_run(const tw_timeline *a, const tw_timeline *b)
+{
+    bool same = a->num_spans == b->num_spans && a->seconds == b->seconds;
+    for (int i = 0; same && i < a->num_spans; i++)
+        same = a->spans[i].begin == b->spans[i].begin && a->spans[i].end == b->spans[i].end;
+    return same;
+}
+
 static void a_run_that_is_not_traced_leaves_the_timeline_as_it_was(void **state)
 {
     (void)state;
@@ -107,11 +115,10 @@ static void a_run_that_is_not_traced_leaves_the_timeline_as_it_was(void **state)
     tw_timeline *before = timeline_of(&f);
     run(&f, false);
     tw_timeline *after = timeline_of(&f);
-    assert_int_equal(before->num_spans, after->num_spans);
-    assert_true(before->seconds == after->seconds);
+    assert_true(are_of_one_run(before, after));
     run(&f, true);
     tw_timeline *again = timeline_of(&f);
-    assert_true(again->seconds != before->seconds);
+    assert_false(are_of_one_run(before, again));
     tw_timeline_destroy(before);
     tw_timeline_destroy(after);
     tw_timeline_destroy(again);

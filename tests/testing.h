@@ -14,6 +14,8 @@
 #include <cmocka.h>
 #include <tower/status.h>
 
+enum { PATIENCE = 900 }; /* seconds that a test waits for what must come: they end what hangs and decide no more */
+
 /* In the table of a program's tests, one in which sanitizers would see nothing that others do not show them: the thread
  * sanitizer, for it has no threads of its own kind, or all. cmocka passes over what has no function. */
 #define unthreaded_test(test) ((struct CMUnitTest){#test, UNDER_THREAD_SANITIZER ? NULL : (test), NULL, NULL, NULL})

@@ -136,7 +136,7 @@ static int try_from(long n)
 {
     tw_error error = {0};
     tw_set_log(log_it, NULL, 1);
-    alarm(60); /* none waits for what does not come */
+    alarm(PATIENCE); /* none waits for what does not come */
     card_fail_from(n);
     tw_status status = run("gpu", NULL, NULL, &error);
     if (*card_leaks())

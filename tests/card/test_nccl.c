@@ -184,7 +184,7 @@ static int try_from(long n)
     tw_error error = {0};
     job j = {.type = "gpu", .spec = "nccl"};
     tw_set_log(log_it, NULL, 1);
-    alarm(60); /* none waits for what does not come */
+    alarm(PATIENCE); /* none waits for what does not come */
     card_fail_from(n);
     tw_status status = run(&j, &error);
     if (*card_leaks())
