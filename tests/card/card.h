@@ -37,6 +37,9 @@ long card_count(const char *what); /* how often a call ("call ahead": by the plu
                                       "connection": queues of the card's that streams share */
 void card_hang_at(const char *call, long n); /* the n-th "ncclAllReduce" does not come back until card_let_go() */
 void card_let_go(void);
+void card_hang_for(double seconds); /* what hangs does so for more than so long, by the plug-in's clock (clock.cc) */
+void card_skip(double part);        /* of that, on the clock */
+int card_waiting(void);             /* so many threads of the plug-in's wait at one condition, for some time at most */
 void card_takes(const char *what, double ms); /* what events say that "engine 3" or "algorithm 1" has taken; 1 at first */
 void card_be_lazy(int yes);       /* nothing that streams are given from now on is done: for plans alone */
 int card_opened(int ordinal);     /* whether a card has ever been given a context */

@@ -432,8 +432,10 @@ extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 extern "C" cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     CALL(cudaErrorUnknown)
-    if (is_stuck(stream))
+    if (is_stuck(stream)) {
+        card_skip(0.25);
         return cudaErrorNotReady;
+    }
     finish(stream);
     return cudaSuccess;
 }

@@ -4,8 +4,10 @@
 #include "failing_calls.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum { CARDS = 3, VARIABLES = 3, STEPS = 3, MOST_CALLS = 10000 };
+enum { TIMEOUT = 1000, DELAY = 777 }; /* seconds: none of either goes by but on the plug-in's clock (clock.cc) */
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
@@ -220,13 +222,14 @@ static int hangs_at_init(long rank)
 {
     char text[16], device[32];
     tw_error error = {0};
-    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = TIMEOUT};
     snprintf(text, sizeof text, "%ld", rank);
     snprintf(device, sizeof device, "/device:GPU:%ld has not", rank);
     setenv("CARD_NCCL_HANGS", text, 1);
     setenv("CARD_NCCL_AT", "init", 1);
+    card_hang_for(TIMEOUT);
     tw_status status = run(&j, &error);
-    if (status != TW_DEADLINE_EXCEEDED || !has(&j, device) || !has(&j, "0.1 s: ncclCommInitRankConfig (nccl_world.c:"))
+    if (status != TW_DEADLINE_EXCEEDED || !has(&j, device) || !has(&j, "1000 s: ncclCommInitRankConfig (nccl_world.c:"))
         return complain("not told who is late", j.first.message);
     if (card_count("ncclCommAbort") != CARDS)
         return complain("communicators are not aborted", "");
@@ -248,13 +251,14 @@ static int hangs_at_the_end(long unused)
 {
     (void)unused;
     tw_error error = {0};
-    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = TIMEOUT};
     setenv("CARD_NCCL_HANGS", "1", 1);
     setenv("CARD_NCCL_AT", "end", 1);
+    card_hang_for(TIMEOUT);
     tw_set_log(keep_warning, NULL, 1);
     if (run(&j, &error) != TW_OK)
         return complain("fails", error.message);
-    if (!strstr(warnings, "GPU:1 has not come within the collective timeout of 0.1 s: ncclCommFinalize"))
+    if (!strstr(warnings, "GPU:1 has not come within the collective timeout of 1000 s: ncclCommFinalize"))
         return complain("not told what does not end", warnings);
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
@@ -264,8 +268,9 @@ static int hangs_while_it_reduces(long unused)
 {
     (void)unused;
     tw_error error = {0};
-    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .again = true};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = TIMEOUT, .again = true};
     setenv("CARD_NCCL_AT", "reduction", 1);
+    card_hang_for(TIMEOUT);
     if (run(&j, &error) != TW_OK)
         return complain("does not go on", error.message);
     if (j.first.status != TW_DEADLINE_EXCEEDED || !has(&j, "/device:GPU:") ||
@@ -276,14 +281,31 @@ static int hangs_while_it_reduces(long unused)
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
 
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+
+/* The delay of a dispatcher: until one of the other cards has waited in vain. */
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    if (time->tv_sec != DELAY)
+        return __real_nanosleep(time, left);
+    while (card_waiting() < CARDS - 1)
+        usleep(1000);
+    card_skip(2);
+    while (card_count("wait in vain") == 0)
+        usleep(1000);
+    return 0;
+}
+
 /* A card whose dispatcher is held up on its way. */
 static int comes_late(long unused)
 {
     (void)unused;
     tw_error error = {0};
-    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .delay = 0.6};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = TIMEOUT, .delay = DELAY};
+    card_hang_for(TIMEOUT);
     if (run(&j, &error) != TW_DEADLINE_EXCEEDED ||
-        !has(&j, "/device:GPU:2 has not come within the collective timeout of 0.1 s"))
+        !has(&j, "/device:GPU:2 has not come within the collective timeout of 1000 s"))
         return complain("not told who is late", j.first.message);
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
@@ -330,15 +352,16 @@ static int hangs_in(long row)
 {
     tw_error error = {0};
     char text[200];
-    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .again = true};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = TIMEOUT, .again = true};
     card_hang_at(hangs[row].call, hangs[row].n);
+    card_hang_for(TIMEOUT);
     tw_set_log(keep_warning, NULL, 1);
     if (hangs[row].at)
         setenv("CARD_NCCL_AT", hangs[row].at, 1);
     if (run(&j, &error) != TW_OK)
         return complain("does not go on", error.message);
     const char *told = hangs[row].warned ? warnings : j.first.message;
-    snprintf(text, sizeof text, ": %s has not come back within the collective timeout of 0.1 s (nccl_world.c:",
+    snprintf(text, sizeof text, ": %s has not come back within the collective timeout of 1000 s (nccl_world.c:",
              hangs[row].call);
     if (!strstr(told, hangs[row].whose) || !strstr(told, text))
         return complain(hangs[row].call, told);
@@ -347,7 +370,7 @@ static int hangs_in(long row)
     if (!strstr(card_leaks(), "stream"))
         return complain("what the call may touch has not been kept", card_leaks());
     card_let_go();
-    for (int tries = 0; *card_leaks() && tries < 10000; tries++)
+    for (int tries = 0; *card_leaks() && tries < PATIENCE * 1000; tries++)
         usleep(1000);
     return *card_leaks() ? complain("left behind by a call that came back", card_leaks()) : FINE;
 }

@@ -224,6 +224,7 @@ static void who_has_no_room_to_say_that_he_is_done_hears_of_the_others(void **st
                !has_heard(done, 2, now) || !has_heard(second, 2, now))
             nap();
     }
+    send(near[1], &beat, sizeof beat, MSG_NOSIGNAL); /* orders the last look and the end */
     while (recv(near[1], &next, sizeof next, MSG_WAITALL) == sizeof next)
         last = next;
     assert_int_equal(last.channel, LEAVE);
