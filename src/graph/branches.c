@@ -61,8 +61,11 @@ static tw_status merge_inputs(twi_branches *b, const tw_node *node, twi_guard **
         return twi_fail_memory(error, "looking at conditions");
     for (int i = 0; i < node->num_inputs && status == TW_OK; i++)
         status = guard_of(b, node->inputs[i], &inputs[i], error);
-    if (status == TW_OK && twi_guard_merge(&b->guards, inputs, node->num_inputs, guard, error) == TW_INVALID_ARGUMENT)
-        *guard = NULL; /* whoever plans it or differentiates it says so */
+    int left = node->num_inputs;
+    if (status == TW_OK)
+        status = twi_guard_merge(&b->guards, inputs, &left, error);
+    if (status == TW_OK) /* of inputs of several conditions nothing is known */
+        *guard = left == 1 ? inputs[0] : left == 0 ? &twi_never : NULL;
     twi_free(inputs);
     return status;
 }

@@ -159,21 +159,18 @@ static tw_status merge_two(twi_guards *guards, twi_guard **sets, int *count, boo
     return status;
 }
 
-tw_status twi_guard_merge(twi_guards *guards, twi_guard *const *inputs, int count, twi_guard **merged, tw_error *error)
+tw_status twi_guard_merge(twi_guards *guards, twi_guard **sets, int *count, tw_error *error)
 {
-    twi_guard *sets[MOST_MERGED];
     tw_status status = TW_OK;
     bool found = true;
     int left = 0;
-    if (count > MOST_MERGED)
+    if (*count > MOST_MERGED)
         return twi_fail(error, TW_UNIMPLEMENTED, "more than %d inputs", MOST_MERGED);
-    for (int i = 0; i < count; i++)
-        if (inputs[i] != &twi_never)
-            sets[left++] = inputs[i];
+    for (int i = 0; i < *count; i++)
+        if (sets[i] != &twi_never)
+            sets[left++] = sets[i];
     while (left > 1 && found && status == TW_OK)
         status = merge_two(guards, sets, &left, &found, error);
-    *merged = left ? sets[0] : &twi_never;
-    if (status == TW_OK && left > 1)
-        status = twi_fail(error, TW_INVALID_ARGUMENT, "its inputs are not the branches of one condition");
+    *count = left;
     return status;
 }

@@ -40,8 +40,8 @@ void twi_guards_free(twi_guards *guards);
 tw_status twi_guard_join(twi_guards *guards, twi_guard *a, twi_guard *b, twi_guard **both, tw_error *error);
 /* All of `a`, and the literal. */
 tw_status twi_guard_with(twi_guards *guards, twi_guard *a, twi_literal literal, twi_guard **both, tw_error *error);
-/* Of a Merge: one of the inputs runs, whatever the predicates are; what must hold besides. A set that holds twice may
- * be given once. TW_INVALID_ARGUMENT: they are not the two sides of a condition; the caller says of whom. */
-tw_status twi_guard_merge(twi_guards *guards, twi_guard *const *inputs, int count, twi_guard **merged, tw_error *error);
+/* Of a Merge's inputs: leaves out those that never run, and puts together the same ones and the two sides of a
+ * condition, of which one runs whatever the predicate is. *count: how many are left. */
+tw_status twi_guard_merge(twi_guards *guards, twi_guard **sets, int *count, tw_error *error);
 
 #endif

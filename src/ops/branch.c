@@ -92,8 +92,9 @@ const twi_op twi_branch_ops[] = {
     /* Made by the planner. Whether all predicates have the values that they must have. */
     {"_Guard", "predicates:N*bool", "holds:bool", "N:int; values:ints", twi_shape_scalar, NULL,
      TWI_STATEFUL | TWI_HOST_ONLY | TWI_REWRITTEN},
-    /* The number of the first guard that holds. */
-    {"_Which", "guards:N*bool", "index:int32", "N:int", twi_shape_scalar, NULL, TWI_HOST_ONLY | TWI_REWRITTEN},
+    /* Of numbers the one of the last guard that holds; the first is for when none does. */
+    {"_Which", "guards:N*bool", "index:int32", "N:int; numbers:ints", twi_shape_scalar, NULL,
+     TWI_HOST_ONLY | TWI_REWRITTEN},
     /* One input: the first of the chain. Two: what the chain gave so far, whose memory it keeps, and the next. */
     {"_Choose", "inputs:N*T", "output:T", "T:type; N:int", merge_shape, NULL,
      TWI_STATEFUL | TWI_REWRITTEN | TWI_CHOOSE},

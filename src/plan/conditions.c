@@ -187,24 +187,6 @@ static tw_status join_controls(twi_copying *c, const tw_node *node, twi_guard **
     return status;
 }
 
-/* One input of a Merge runs whenever the Merge does. */
-static tw_status merge_inputs(twi_copying *c, const tw_node *node, twi_guard **inputs, twi_guard **merged)
-{
-    tw_status status = TW_OK;
-    for (int i = 0; i < node->num_inputs && status == TW_OK; i++)
-        status = conditions_of(c, node->inputs[i], &inputs[i]);
-    if (status == TW_OK)
-        status = twi_guard_merge(&c->guards, inputs, node->num_inputs, merged, c->p->error);
-    if (status != TW_OK)
-        twi_prefix(c->p->error, "%s '%s'", node->op->name, node->name);
-    return status;
-}
-
-static twi_guard **reserve(twi_copying *c, const tw_node *node)
-{
-    return twi_arena_alloc(&c->p->plan->arena, sizeof(twi_guard *) * (size_t)(node->num_inputs + 1));
-}
-
 /* ---- guards ------------------------------------------------------------------------------------------------------ */
 
 static tw_status fill_guard(twi_copying *c, const twi_guard *conditions, twi_value *predicates, int64_t *values)
@@ -216,6 +198,29 @@ static tw_status fill_guard(twi_copying *c, const twi_guard *conditions, twi_val
     return TW_OK;
 }
 
+/* The node that says whether the predicates have these values. */
+static twi_node *make_guard_node(twi_copying *c, const char *of, const char *how, const tw_node *origin, int rank,
+                                 twi_value *predicates, const int64_t *values, int count)
+{
+    const tw_devices *devices = c->p->request->devices;
+    int task = devices->items[c->p->request->home]->task; /* a loop at home elsewhere has its guards there */
+    tw_attr attr = tw_attr_ints("values", values, count);
+    char *name = twi_arena_printf(&c->region->arena, "%s/%s", of, how);
+    if (!name) {
+        twi_region_fail_memory(c->region);
+        return NULL;
+    }
+    return twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Guard],
+                                                .name = name,
+                                                .origin = origin,
+                                                .rank = rank,
+                                                .device = twi_host_of(devices, task),
+                                                .inputs = predicates,
+                                                .num_inputs = count,
+                                                .attrs = &attr,
+                                                .num_attrs = 1});
+}
+
 /* The node that says whether the conditions hold: one for each set; NULL for the empty one. */
 static tw_status make_guard(twi_copying *c, twi_guard *conditions, twi_node **guard)
 {
@@ -225,39 +230,69 @@ static tw_status make_guard(twi_copying *c, twi_guard *conditions, twi_node **gu
     if (!conditions || *guard)
         return TW_OK;
     fill_guard(c, conditions, predicates, values);
-    const tw_devices *devices = c->p->request->devices;
-    int task = devices->items[c->p->request->home]->task; /* a loop at home elsewhere has its guards there */
     const twi_node *last = predicates[conditions->count - 1].node;
-    tw_attr attr = tw_attr_ints("values", values, conditions->count);
-    char *name =
-        twi_arena_printf(&c->region->arena, "%s/%s", last->name, values[conditions->count - 1] ? "holds" : "fails");
-    if (!name)
-        return fail_memory(c);
-    conditions->user = *guard = twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Guard],
-                                                                     .name = name,
-                                                                     .rank = last->rank,
-                                                                     .device = twi_host_of(devices, task),
-                                                                     .inputs = predicates,
-                                                                     .num_inputs = conditions->count,
-                                                                     .attrs = &attr,
-                                                                     .num_attrs = 1});
+    conditions->user = *guard = make_guard_node(c, last->name, values[conditions->count - 1] ? "holds" : "fails", NULL,
+                                                last->rank, predicates, values, conditions->count);
     return twi_region_check(c->region, c->p->error);
+}
+
+/* Of a Merge whose inputs are of several conditions, as of one that takes the k-th input where a number is k: it runs
+ * if any of them does. Behind a border one may be known to be there. */
+static tw_status merge_any(twi_copying *c, const tw_node *node, twi_guard **sets, int count, twi_guard **merged)
+{
+    twi_value *guards = twi_arena_alloc(&c->p->plan->arena, sizeof *guards * (size_t)count);
+    int64_t *values = twi_arena_alloc(&c->p->plan->arena, sizeof *values * (size_t)count);
+    tw_status status = guards && values ? TW_OK : fail_memory(c);
+    *merged = NULL;
+    for (int i = 0; i < count && status == TW_OK; i++) {
+        twi_node *guard = NULL;
+        if (!sets[i])
+            return c->p->request->behind
+                       ? TW_OK
+                       : twi_fail(c->p->error, TW_INVALID_ARGUMENT, "its inputs are not the branches of conditions");
+        status = make_guard(c, sets[i], &guard);
+        guards[i] = twi_out(guard, 0);
+    }
+    if (status != TW_OK)
+        return status;
+    twi_node *none = make_guard_node(c, node->name, "none", node, node->order, guards, values, count);
+    return none ? twi_guard_with(&c->guards, NULL, (twi_literal){none->id, 0, false}, merged, c->p->error)
+                : twi_region_check(c->region, c->p->error);
+}
+
+/* One input of a Merge runs whenever the Merge does. */
+static tw_status merge_inputs(twi_copying *c, const tw_node *node, twi_guard **merged)
+{
+    tw_status status = TW_OK;
+    int left = node->num_inputs;
+    twi_guard **sets = twi_arena_alloc(&c->p->plan->arena, sizeof *sets * (size_t)(node->num_inputs + 1));
+    if (!sets)
+        return fail_memory(c);
+    for (int i = 0; i < node->num_inputs && status == TW_OK; i++)
+        status = conditions_of(c, node->inputs[i], &sets[i]);
+    if (status == TW_OK)
+        status = twi_guard_merge(&c->guards, sets, &left, c->p->error);
+    if (status == TW_OK && left > 1)
+        status = merge_any(c, node, sets, left, merged);
+    else if (status == TW_OK)
+        *merged = left ? sets[0] : &twi_never;
+    if (status != TW_OK)
+        twi_prefix(c->p->error, "%s '%s'", node->op->name, node->name);
+    return status;
 }
 
 tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never)
 {
     bool merges = twi_op_is(node->op, TWI_MERGE), triggers = merges && !node->num_inputs;
-    twi_guard *all = NULL, **inputs = merges ? reserve(c, node) : NULL;
+    twi_guard *all = NULL;
     tw_status status = TW_OK;
     *never = false;
     c->guard = NULL;
     if (twi_copy_is_outside(c, node) || triggers) /* which runs whatever came of what it comes after */
         return TW_OK;
-    if (merges && !inputs)
-        return fail_memory(c);
     if (merges && !node->backward.node)
-        status = inputs ? merge_inputs(c, node, inputs, &all) : fail_memory(c);
-    for (int i = 0; i < node->num_inputs && !inputs && status == TW_OK; i++)
+        status = merge_inputs(c, node, &all);
+    for (int i = 0; i < node->num_inputs && !merges && status == TW_OK; i++)
         status = join(c, node->inputs[i], &all);
     if (status == TW_OK && !merges && !twi_copy_is_hoisted(c, node)) /* a Merge waits, whatever came of those */
         status = join_controls(c, node, &all);
@@ -445,22 +480,31 @@ static tw_status pass_on(twi_copying *c, const tw_node *node, const choice *choi
 static tw_status make_index(twi_copying *c, const tw_node *node, const choice *choices, int count, twi_value *index)
 {
     char *name = twi_arena_printf(&c->region->arena, "%s/value_index", node->name);
-    twi_value *guards = twi_arena_alloc(&c->p->plan->arena, sizeof *guards * (size_t)(node->num_inputs + 1));
-    if (!name || !guards)
-        return fail_memory(c);
-    twi_wish w = {.op = c->region->known[TWI_OP__Which], .name = name, .rank = node->order, .inputs = guards};
+    twi_value *guards = twi_arena_alloc(&c->p->plan->arena, sizeof *guards * (size_t)count);
+    int64_t *numbers = twi_arena_alloc(&c->p->plan->arena, sizeof *numbers * (size_t)count);
     int32_t only = choices[0].input;
+    if (!name || !guards || !numbers)
+        return fail_memory(c);
     tw_tensor *value = tw_tensor_from(TW_INT32, TW_SCALAR, &only);
     if (!value)
         return fail_memory(c);
-    tw_attr attrs[] = {tw_attr_tensor("value", value), tw_attr_type("dtype", TW_INT32)};
-    if (count == 1 || !choices[0].guard)
-        w.op = c->region->known[TWI_OP_Const], w.attrs = attrs, w.num_attrs = 2;
-    for (int i = 0, n = 0; i < node->num_inputs && !w.attrs; i++) { /* one that never runs has the guard of another */
-        guards[i] = twi_out(choices[n < count - 1 ? n : count - 1].guard, 0);
-        n += n < count && choices[n].input == i;
-        w.num_inputs++;
+    for (int i = 0; i < count; i++) {
+        numbers[i] = choices[i].input;
+        if (i > 0)
+            guards[i - 1] = twi_out(choices[i].guard, 0);
     }
+    tw_attr constant[] = {tw_attr_tensor("value", value), tw_attr_type("dtype", TW_INT32)};
+    tw_attr which = tw_attr_ints("numbers", numbers, count);
+    twi_wish w = {
+        .op = c->region->known[TWI_OP_Const], .name = name, .rank = node->order, .attrs = constant, .num_attrs = 2};
+    if (count > 1)
+        w = (twi_wish){.op = c->region->known[TWI_OP__Which],
+                       .name = name,
+                       .rank = node->order,
+                       .inputs = guards,
+                       .num_inputs = count - 1,
+                       .attrs = &which,
+                       .num_attrs = 1};
     *index = twi_out(twi_node_make(c->region, &w), 0);
     tw_tensor_release(value);
     return twi_region_check(c->region, c->p->error);
@@ -471,14 +515,18 @@ tw_status twi_copy_merge(twi_copying *c, const tw_node *node)
     int count = 0;
     twi_value value = {0}, index = {0};
     tw_status status = TW_OK;
-    choice *choices = twi_arena_alloc(&c->p->plan->arena, sizeof *choices * (size_t)(node->num_inputs + 1));
+    choice *first = twi_arena_alloc(&c->p->plan->arena, sizeof *first * (size_t)(node->num_inputs + 1));
+    choice *choices = first;
     if (!choices)
         return fail_memory(c);
     TWI_TRY(list_choices(c, node, choices, &count));
+    if (!c->p->request->behind && any_two_meet(choices, count))
+        TWI_LEAVE(twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': two of its inputs run under the same conditions",
+                           node->op->name, node->name));
+    for (int i = count - 1; i > 0 && choices == first; i--)
+        if (!choices[i].guard) /* it is there, and the last that is counts */
+            choices += i, count -= i;
     value = choices[0].value;
-    if (any_two_meet(choices, count))
-        TWI_LEAVE(twi_fail(c->p->error, TW_INVALID_ARGUMENT,
-                           "%s '%s': its inputs are not the branches of one condition", node->op->name, node->name));
     bool passes = all_are_one(choices, count), is_handle = twi_dtype(value) == TW_RESOURCE;
     if (!passes && is_handle)
         TWI_LEAVE(twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' chooses between variables, which is not supported",

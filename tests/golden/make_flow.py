@@ -1329,6 +1329,40 @@ def places_in_dense_tables():
     Program().run(fetches)
 
 
+def kth(x, k, functions):
+    """One of the functions, as preprocessing of images chose: a Merge of Switches, each with a predicate of its own."""
+    sides = [f(control_flow_ops.switch(x, tf.equal(k, i))[1]) for i, f in enumerate(functions)]
+    return control_flow_ops.merge(sides)
+
+
+@case()
+def one_of_several():
+    k, x = tf.placeholder(tf.int32, [], name="k"), tf.placeholder(tf.float32, [4], name="x")
+    y, taken = kth(x * 2, k, [lambda v: v + 1, tf.exp, lambda v: v * v])
+    (g,) = tf.gradients(tf.reduce_sum(y * x), [x])
+    program = Program()
+    for i in (0, 2, 1, 3):
+        program.run([y, taken, g], {k: i, x: numbers(4)})
+
+
+@case()
+def one_of_several_sizes():
+    """In a condition and in a loop, of a size that is drawn there."""
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [3, 4, 5, 1], name="x")
+
+    def distort(image):
+        k = tf.cast(tf.reduce_sum(image) > 0, tf.int32)
+        part = image[: k + 2]
+        given, _ = kth(part, k, [lambda v: tf.image.resize_bilinear(v[None], [3, 2])[0],
+                                 lambda v: tf.image.resize_nearest_neighbor(v[None], [3, 2])[0]])
+        return given
+
+    y = tf.map_fn(lambda image: tf.cond(p, lambda: distort(image), lambda: image[:3, :2]), x)
+    program = Program()
+    for taken in (True, False):
+        program.run([y], {p: taken, x: numbers((3, 4, 5, 1))})
+
+
 # ---- graphs that make no sense: what Tower says is written here, TensorFlow is not asked -----------------------------------
 
 
@@ -1428,7 +1462,7 @@ SENSELESS = [
                                node("n", "NextIteration", ["m"], T=tf.float32)], "m", 12, "which input it gives is not told"),
     ("fetched_inside", CONSTANTS + loop("a_", "one"), "a_switch", 3, "is in the loop 'a_frame' and cannot be fetched"),
     ("merge_of_no_branches", CONSTANTS + [node("m", "Merge", ["one", "hundred"], T=tf.float32, N=2)], "m", 3,
-     "its inputs are not the branches of one condition"),
+     "two of its inputs run under the same conditions"),
     ("exit_of_nothing", CONSTANTS + [node("x", "Exit", ["one"], T=tf.float32)], "x", 3, "is of no loop"),
     ("into_itself", CONSTANTS + loop("a_", "one") + [enter("again", "a_exit", "a_frame"),
                                                      node("out", "Exit", ["again"], T=tf.float32)], None, 3, "itself"),

@@ -21,17 +21,26 @@ static tw_status run_guard(const twi_run *r)
     return TW_OK;
 }
 
+static tw_status prepare_which(twi_prepare *p)
+{
+    int count;
+    const int64_t *numbers = twi_attr_ints(p->attrs, "numbers", &count);
+    return count == p->num_inputs + 1 ? twi_keep(p, numbers, sizeof *numbers * (size_t)count)
+                                      : twi_fail(p->error, TW_INTERNAL, "'%s' has %d numbers", p->node, count);
+}
+
 static tw_status run_which(const twi_run *r)
 {
-    int32_t i = 0;
-    while (i < r->num_inputs - 1 && !*(const uint8_t *)r->inputs[i])
-        i++;
-    *(int32_t *)r->outputs[0] = i;
+    const int64_t *numbers = r->state;
+    int i = r->num_inputs;
+    while (i > 0 && !*(const uint8_t *)r->inputs[i - 1])
+        i--;
+    *(int32_t *)r->outputs[0] = (int32_t)numbers[i];
     return TW_OK;
 }
 
 const twi_kernel twi_cpu_branch_kernels[] = {
     {"_Guard", "plain", 0, prepare_guard, run_guard, twi_free},
-    {"_Which", "plain", 0, NULL, run_which},
+    {"_Which", "plain", 0, prepare_which, run_which, twi_free},
     {0},
 };
