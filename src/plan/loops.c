@@ -446,16 +446,23 @@ static bool list_changes(const looping *l, const twi_plan *round, twi_value *inp
     return true;
 }
 
+/* Whether a node of the loop works on what is behind its inputs, or brings a variable's reference into the loop. */
+static bool takes_handles(const looping *l, const tw_node *node)
+{
+    bool brings = twi_op_is(node->op, TWI_ENTER) && twi_copy_refers(l->c, node->inputs[0]);
+    return (node->op->roles || brings) && is_in_loop(l, node);
+}
+
 /* What rounds that have no plan yet work on: handles of the variables that they may write, then, as what the loop comes
- * after, who makes stacks and arrays. */
+ * after, who makes stacks, arrays and variables that they look at. */
 static int list_handles(const looping *l, twi_value *handles, bool written)
 {
     const twi_copying *c = l->c;
     int count = 0;
     for (int id = 0; id < count_nodes(l); id++) {
         const tw_node *node = c->p->request->graph->nodes.items[id];
-        for (int i = 0; i < node->num_inputs && node->op->roles && is_in_loop(l, node); i++) {
-            bool writes = twi_role_writes(twi_op_role(node->op, &node->attrs, i));
+        for (int i = 0; i < node->num_inputs && takes_handles(l, node); i++) {
+            bool writes = node->op->roles && twi_role_writes(twi_op_role(node->op, &node->attrs, i));
             const tw_node *maker = node->inputs[i].node;
             while (maker->num_inputs && (maker->op->makes == TWI_MAKES_NOTHING || maker->op->roles))
                 maker = maker->inputs[0].node;
@@ -475,18 +482,20 @@ static int count_handles(const looping *l)
     int count = 0;
     for (int id = 0; id < count_nodes(l); id++) {
         const tw_node *node = l->c->p->request->graph->nodes.items[id];
-        count += node->op->roles && is_in_loop(l, node) ? node->num_inputs : 0;
+        count += takes_handles(l, node) ? node->num_inputs : 0;
     }
     return count;
 }
 
-/* The nodes that make what the round works on: it comes after them. */
+/* The nodes that make what the round works on, variables among them: it comes after them, and who writes such a
+ * variable later comes after the loop (order.c). */
 static int list_makers(const looping *l, const twi_plan *round, twi_value *controls)
 {
     int count = 0;
     for (int id = 0; id < round->region->nodes.count; id++) {
         const twi_node *node = round->region->nodes.items[id];
-        const twi_value *row = node->series && node->origin ? l->c->outputs[node->origin->id] : NULL;
+        bool makes = node->series || node->op->makes == TWI_MAKES_VARIABLE;
+        const twi_value *row = makes && node->origin ? l->c->outputs[node->origin->id] : NULL;
         if (row && row[0].node && l->c->frames->of[node->origin->id] != l->number)
             controls[count++] = twi_out(row[0].node, -1);
     }

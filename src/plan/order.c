@@ -141,6 +141,20 @@ static tw_status order_read(work *w, twi_node *read)
     return read->region->error.status;
 }
 
+/* Whoever writes a variable that a loop's rounds look at comes after the loop, unless the loop comes after him. */
+static tw_status order_loop(twi_node *loop, tw_error *error)
+{
+    for (int i = 0; i < loop->num_controls; i++) {
+        const twi_node *variable = loop->controls[i]->node;
+        if (variable->op->makes != TWI_MAKES_VARIABLE)
+            continue;
+        for (const twi_edge *e = variable->results[0].uses.first; e; e = e->next)
+            if (e->user != loop && writes(e) && !twi_leads_to(e->user, loop) && !twi_add_control(e->user, loop))
+                return twi_region_check(loop->region, error);
+    }
+    return TW_OK;
+}
+
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
 static int phase_of(const twi_planning *p, const twi_node *node)
@@ -200,6 +214,9 @@ tw_status twi_order(twi_planning *p)
     for (int id = 0; id < region->nodes.count; id++)
         if (twi_has_trait(region->nodes.items[id], TWI_READ))
             TWI_TRY(order_read(&w, region->nodes.items[id]));
+    for (int id = 0; id < region->nodes.count; id++)
+        if (region->nodes.items[id]->loop)
+            TWI_TRY(order_loop(region->nodes.items[id], p->error));
     TWI_TRY(twi_region_sort(region, p->error));
     if (!any_meets(region))
         TWI_TRY(twi_overlap(p));

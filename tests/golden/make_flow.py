@@ -54,7 +54,8 @@ class Program:
     def __init__(self):
         self.session = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))
 
-    def run(self, fetches=(), feeds=None, targets=()):
+    def run(self, fetches=(), feeds=None, targets=(), before=False):
+        """before: what is fetched is asked for before the targets run, where TensorFlow has it before or after."""
         out.append("run")
         for tensor, value in (feeds or {}).items():
             value = np.asarray(value, tensor.dtype.as_numpy_dtype)
@@ -64,7 +65,11 @@ class Program:
         fetches = list(fetches)
         names = [self.session.graph.as_graph_element(f).name for f in fetches]
         try:
-            values = self.session.run(fetches + [t for t in targets], feeds)[: len(fetches)]
+            if before:
+                values = self.session.run(fetches, feeds)
+                self.session.run(list(targets), feeds)
+            else:
+                values = self.session.run(fetches + [t for t in targets], feeds)[: len(fetches)]
         except tf.errors.OpError as error:
             for name in names:
                 out.append("fetch %s" % name)
@@ -1361,6 +1366,22 @@ def one_of_several_sizes():
     program = Program()
     for taken in (True, False):
         program.run([y], {p: taken, x: numbers((3, 4, 5, 1))})
+
+
+@case()
+def looks_beside_an_update():
+    """Loops look at a variable by its reference in every round, beside its update."""
+    x = tf.placeholder(tf.float32, [2, 3], name="x")
+    w = tf.get_variable("w", initializer=numbers((3, 3)))
+    train = tf.train.GradientDescentOptimizer(0.5).minimize(tf.reduce_mean(tf.square(tf.matmul(x, w) - 1)))
+    steady = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, tf.tanh(tf.matmul(v, w))), [0, x])[1]
+    grows = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, tf.concat([v, tf.tanh(tf.matmul(v[-2:], w))], 0)),
+                          [0, x], shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])])[1]
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer()])
+    for i in range(2):
+        program.run([steady, grows], {x: numbers((2, 3), i)}, targets=[train], before=True)
+    program.run([w])
 
 
 # ---- graphs that make no sense: what Tower says is written here, TensorFlow is not asked -----------------------------------
