@@ -95,7 +95,9 @@ static void one_dash_is_as_good_as_two(void **state)
 static void a_launched_task_that_fails_by_itself_says_the_exit_code(void **state)
 {
     (void)state;
-    assert_runs(1, "$T launch -n 2 -- sh -c 'test $TOWER_TASK = 0 && exit 75; sleep 0.1; exit 1'");
+    assert_runs(1, "$T launch -n 2 -- sh -c 'if test $TOWER_TASK = 0; then echo $$ >lost; exit 75; fi; "
+                   "until test -s lost; do sleep 0.02; done; "
+                   "while kill -0 $(cat lost) 2>/dev/null; do sleep 0.02; done; exit 1'");
     assert_runs(75, "$T launch -n 2 -- sh -c 'test $TOWER_TASK = 1 || exit 75'");
 }
 
@@ -302,7 +304,8 @@ static void completion_of_other_shells_knows_every_command_and_kind_of_option(vo
 static void reader_that_goes_away_is_no_failure(void **state)
 {
     (void)state;
-    assert_runs(0, "{ sleep 0.1; $T help; echo $? > code; } | true; cat code");
+    assert_runs(0, "{ until test -e gone; do sleep 0.02; done; $T help; echo $? > code; } | { exec <&-; touch gone; }; "
+                   "cat code");
     assert_string_equal(output, "0\n");
 }
 
