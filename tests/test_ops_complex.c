@@ -293,6 +293,22 @@ static void values_are_carried_through_graphs(void **state)
     }
 }
 
+static void an_axis_beyond_any_rank_is_refused(void **state)
+{
+    (void)state;
+    const int64_t axes[] = {INT64_MAX, INT32_MAX, TW_MAX_RANK, -2};
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        tw_graph *g = tw_graph_create();
+        tw_output inputs[3];
+        for (int k = 0; k < 3; k++)
+            inputs[k] = tw_placeholder(g, TW_FLOAT32, k == 0 ? TW_SHAPE(2, 3) : TW_SHAPE(-1));
+        const tw_attr attrs[] = {tw_attr_type("T", TW_QINT8), tw_attr_int("axis", axes[i])};
+        assert_null(tw_add_node(g, "QuantizeV2", "n", inputs, 3, attrs, 2));
+        assert_message(tw_graph_message(g), "axis must be at least -1");
+        tw_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_complex_y_has_no_gradient_of_its_own),
         cmocka_unit_test(transforms_of_any_length_are_exact),
         cmocka_unit_test(values_are_carried_through_graphs),
+        cmocka_unit_test(an_axis_beyond_any_rank_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

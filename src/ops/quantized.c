@@ -27,8 +27,8 @@ static tw_status expect_ranges(twi_inference *c, tw_shape *range)
 {
     int64_t axis = twi_attr_int(c->attrs, "axis", -1);
     *range = TW_SCALAR;
-    if (axis < -1)
-        return TWI_REFUSE(c, "axis must be at least -1, got %lld", (long long)axis);
+    if (axis < -1 || axis >= TW_MAX_RANK)
+        return TWI_REFUSE(c, "axis must be at least -1 and below %d, got %lld", TW_MAX_RANK, (long long)axis);
     if (axis < 0)
         return expect_numbers(c, 1);
     tw_status status = twi_expect_rank_at_least(c, 0, (int)axis + 1);

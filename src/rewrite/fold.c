@@ -70,10 +70,11 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
     twi_operand *operands = twi_alloc_array((size_t)n + (size_t)m, sizeof *operands);
     const void **pointers = twi_alloc_array((size_t)n + (size_t)m, sizeof *pointers);
     twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
-                     .num_inputs = n, .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = host,
-                     .threads = 1, .error = error};
+                     .num_inputs = n, .num_outputs = m, .inputs = operands, .device = host, .threads = 1,
+                     .error = error};
     if (!operands || !pointers)
         TWI_LEAVE(twi_fail_memory(error, "folding constants"));
+    p.outputs = operands + n;
     for (int i = 0; i < n; i++) {
         tw_tensor *value = twi_constant(twi_in(node, i));
         operands[i] = twi_operand_of(twi_in(node, i));
