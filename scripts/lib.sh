@@ -123,6 +123,11 @@ build_in() { # DIRECTORY [CMAKE OPTIONS...]
     fi
 }
 
+# Of cards' kernels and how they are compiled. tests/card/compiled has that of those that were compiled in full last.
+kernels_digest() {
+    cat src/device/cuda/*.cu src/device/cuda/*.cuh src/device/cuda/launch.h cmake/cuda.cmake | cksum
+}
+
 # Counts what a run of ctest left in its log, into `passed` and `failed`. With "each", a program of cmocka counts as
 # the tests inside it; a test that began and came to no end has failed, and so has a program that fails otherwise.
 count_tests() { # DIRECTORY each|programs

@@ -87,7 +87,7 @@ static tw_status run(const char *type, float *losses, counts *after, tw_error *e
 
 /* ---- every call -------------------------------------------------------------------------------------------------- */
 
-static long stride = 23; /* between the calls that are tried; the argument "every" makes it 1, "some" 397 */
+static long stride = 47; /* between the calls that are tried; the argument "every" makes it 1, "some" 397 */
 
 /* Giving back may fail without anybody being told: what was asked for has been done. An engine of cuDNN that does not
  * want to is passed over. And cards are found by number once more when their memory is freed. */
