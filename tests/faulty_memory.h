@@ -36,7 +36,7 @@ static struct {
     atomic_uint_fast64_t seen[MOST_PLACES]; /* hashes, by open addressing */
     atomic_int count;
     int calls; /* that tell a place; with fewer of them, more calls far away lead to the same */
-} places = {.calls = UNDER_THREAD_SANITIZER ? 5 : UNDER_SANITIZER ? 6 : 8};
+} places = {.calls = UNDER_THREAD_SANITIZER ? 4 : UNDER_SANITIZER ? 6 : 8};
 
 typedef struct place_walk {
     uint64_t hash;

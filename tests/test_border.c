@@ -477,7 +477,7 @@ int main(void)
         cmocka_unit_test(a_trace_has_all_parts_of_the_run),
         cmocka_unit_test(what_lies_behind_is_said_to_be_planned_later),
         cmocka_unit_test(a_failure_behind_the_border_names_the_node_and_leaves_the_results),
-        cmocka_unit_test(borders_without_end_are_refused),
+        unthreaded_test(borders_without_end_are_refused),
         cmocka_unit_test(a_cancelled_session_ends_between_the_parts),
         cmocka_unit_test(memory_that_runs_out_on_the_way_fails_the_run_alone),
         cmocka_unit_test(runs_of_several_lanes_cross_borders_side_by_side),

@@ -3,7 +3,7 @@
 #include "failing_trainer.h"
 
 /* test_every_fault.c tries them all. Wherever memory fails, the same threads are woken. */
-enum { TRIES = UNDER_THREAD_SANITIZER ? 12 : 50 };
+enum { TRIES = UNDER_THREAD_SANITIZER ? 6 : 50 };
 
 static void a_job_survives_the_failure_of_an_allocation_at_each_place(void **state)
 {

@@ -87,7 +87,7 @@ static void one_group_gives_the_bits_of_a_parameter_server(void **state)
     step(server, 3);
     strcpy(expected, digest(server));
     tw_trainer_destroy(server);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (int i = 0; i < COUNTS; i++) {
         tw_trainer *trainer = start_local(&rich, 5, counts[i], 1, 2);
         step(trainer, 3);
         assert_string_equal(digest(trainer), expected);
@@ -104,7 +104,7 @@ static void groups_give_equal_bits_on_1_2_3_5_and_8_devices(void **state)
     } cases[] = {{2, 2, 0}, {3, 3, 13}, {5, 1, 0}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         char expected[DIGEST] = "";
-        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (int i = 0; i < COUNTS; i++) {
             tw_trainer_options options = local_options(&rich, 5, counts[i], cases[c].groups, cases[c].every);
             options.global_batch = cases[c].global;
             tw_trainer *trainer = start_with(options);

@@ -30,7 +30,7 @@ enum { NUM_MODES = sizeof modes / sizeof *modes };
 static void assert_one_digest(const tw_model *model, int towers, int first, int last, char *expected)
 {
     for (int m = first; m <= last; m++)
-        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (int i = 0; i < COUNTS; i++) {
             tw_trainer *trainer = start(model, towers, counts[i], modes[m].options);
             step(trainer, 3);
             const char *found = digest(trainer);
@@ -315,7 +315,7 @@ static void unequal_shares_give_equal_bits_in_all_strong_modes_on_all_devices(vo
     (void)state;
     char expected[DIGEST] = "";
     for (int m = 0; m < NUM_STRONG; m++)
-        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (int i = 0; i < COUNTS; i++) {
             tw_trainer *trainer = start_shares(5, counts[i], 13, NULL, modes[m].options);
             step(trainer, 3);
             if (!*expected)
@@ -420,7 +420,7 @@ static int to_the_least_loaded(int i, int64_t elements, int64_t *loads, int devi
 static void the_tutorials_variables_are_placed_as_the_algorithms_say(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (int i = 0; i < COUNTS; i++) {
         assert_placed(TW_PLACE_ROTATE, counts[i], in_turn);
         assert_placed(TW_PLACE_LEAST_LOADED, counts[i], to_the_least_loaded);
         assert_placed(TW_PLACE_LEAST_BYTES, counts[i], to_the_least_loaded);

@@ -154,7 +154,7 @@ static void expect_the_mean(const reduction *r, double tolerance)
 static void every_algorithm_gives_every_tower_the_mean_of_any_number_of_towers(void **state)
 {
     (void)state;
-    for (int towers = 2; towers <= MOST_TOWERS; towers++)
+    for (int towers = 2; towers <= MOST_TOWERS; towers += UNDER_SANITIZER ? 3 : 1)
         for (int k = 0; k < SPECS; k++) {
             reduction r = {.towers = towers, .gpus = towers, .everywhere = true, .options.all_reduce = specs[k]};
             run_reduction(&r);
@@ -165,11 +165,11 @@ static void every_algorithm_gives_every_tower_the_mean_of_any_number_of_towers(v
 static void the_bits_of_an_algorithm_depend_on_towers_and_not_on_devices(void **state)
 {
     (void)state;
-    static const int gpus[] = {0, 1, 2, 3, 5, 8};
+    static const int gpus[] = {0, 3, 8, 1, 2, 5};
     for (int k = 0; k < SPECS; k++)
         for (int wire = 0; wire < 2 - UNDER_THREAD_SANITIZER; wire++) {
             float first[ELEMENTS];
-            for (size_t d = 0; d < sizeof gpus / sizeof *gpus; d++) {
+            for (int d = 0; d < (UNDER_SANITIZER ? 3 : 6); d++) {
                 reduction r = {.towers = 8, .gpus = gpus[d], .everywhere = true, .options.all_reduce = specs[k]};
                 r.options.wire = wire ? TW_BFLOAT16 : 0;
                 run_reduction(&r);

@@ -122,8 +122,8 @@ static void eight_towers_give_the_same_bits_on_1_2_3_4_and_8_devices(void **stat
     (void)state;
     run one = start(8, 1, NULL);
     step(&one, 3);
-    static const int gpus[] = {2, 3, 4, 8};
-    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+    static const int gpus[] = {4, 2, 3, 8};
+    for (int i = 0; i < (UNDER_SANITIZER ? 1 : 4); i++) {
         run many = start(8, gpus[i], NULL);
         step(&many, 3);
         assert_equal_checkpoints(&one, &many);
