@@ -38,6 +38,10 @@ static inline void unwrap_entries(char *text)
         }
 }
 
+/* Waits until a file says something, as long as the process $job may still write it: seen WHAT FILE. */
+#define SEEN                                                                                                           \
+    "seen() { until grep -q \"$1\" \"$2\" 2>/dev/null; do kill -0 $job 2>/dev/null && sleep 0.02 || return; done; }; "
+
 /* Runs a line of sh in the test's directory, with $T as the program; returns the exit code, or 128+n after signal n. */
 static inline int shell(const char *format, ...) TW_PRINTF(1, 2);
 static inline int shell(const char *format, ...)
@@ -47,7 +51,7 @@ static inline int shell(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    snprintf(command, sizeof command, "cd '%s' && T='%s' && { %s; } 2>&1", directory, PROGRAM, line);
+    snprintf(command, sizeof command, SEEN "cd '%s' && T='%s' && { %s; } 2>&1", directory, PROGRAM, line);
     fflush(stdout);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);

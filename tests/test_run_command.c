@@ -42,9 +42,8 @@ static void who_waits_is_told_how_to_stop_at_once(void **state)
         "attr { key: 'component_types' value { list { type: 1 } } } }";
     assert_runs(143,
                 "echo \"%s\" >waits.pbtxt; $T run waits.pbtxt --fetch x 2>said & job=$!; "
-                "until grep -q 'SigCgt:.*[4567cdef][0-9a-f]\\{3\\}$' /proc/$job/status; do sleep 0.02; done; "
-                "kill -TERM $job; until grep -q 'a second signal' said; do sleep 0.02; done; "
-                "kill -TERM $job; wait $job",
+                "seen 'SigCgt:.*[4567cdef][0-9a-f]\\{3\\}$' /proc/$job/status && kill -TERM $job; "
+                "seen 'a second signal' said && kill -TERM $job; wait $job",
                 graph);
 }
 

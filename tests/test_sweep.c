@@ -60,8 +60,8 @@ static void a_sweep_that_is_stopped_is_gone_on_with(void **state)
                 "printf 'model = cifar10\\ndata-set = synthetic\\nbatch-size = 4\\ncpu-threads = 1\\nlog-every = 1\\n"
                 "[grid]\\nseed = 1 2\\n' >d.ini");
     assert_runs(
-        143, "$T sweep d.ini --train-dir d >d.txt & job=$!; until grep -q '\"step\":1' d/seed=1/train.log 2>/dev/null; "
-             "do sleep 0.05; done; kill -TERM $job; wait $job");
+        143, "$T sweep d.ini --train-dir d >d.txt & job=$!; seen '\"step\":1' d/seed=1/train.log && kill -TERM $job; "
+             "wait $job");
     assert_runs(0, "cat d.txt");
     assert_prints("  not run\n");
     assert_runs(0, "$T checkpoint verify d/seed=1 && ! ls d/seed=2 2>/dev/null");

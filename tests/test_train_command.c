@@ -132,8 +132,8 @@ static void evaluation_goes_on_as_cifar10_eval_does(void **state)
     assert_prints("1 line\n");
     assert_prints(": precision @ 1 = ");
     assert_runs(128 + 15, "$T eval cifar10 --checkpoint_dir=nothing_yet --data-set synthetic --eval_interval_secs=1 "
-                          "> waits & until grep 'No checkpoint file found' waits; do sleep 0.1; done; "
-                          "kill $!; wait $!");
+                          "> waits & job=$!; seen 'No checkpoint file found' waits && kill $job; wait $job; "
+                          "code=$?; cat waits; exit $code");
     assert_prints("No checkpoint file found");
 }
 
@@ -210,7 +210,7 @@ static void signal_finishes_the_step_saves_and_leaves(void **state)
 {
     (void)state;
     assert_runs(143, SMALL_RUN " --train-dir stopped >lines & job=$!; "
-                               "until grep -q 'step 1,' lines; do sleep 0.02; done; kill -TERM $job; wait $job");
+                               "seen 'step 1,' lines && kill -TERM $job; wait $job");
     assert_runs(0, "cat lines");
     assert_prints("stopped by signal 15 with ");
     assert_runs(0, "$T checkpoint verify stopped");

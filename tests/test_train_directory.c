@@ -124,7 +124,7 @@ static void another_rule_is_named_and_has_to_be_accepted(void **state)
 
 /* ---- one training a directory ---- */
 
-#define IN_BACKGROUND SMALL_RUN "--train-dir %s >%s.txt & job=$!; until grep -q 'step 1' %s.txt; do sleep 0.02; done; "
+#define IN_BACKGROUND SMALL_RUN "--train-dir %s >%s.txt & job=$!; seen 'step 1' %s.txt; "
 
 static void a_second_training_in_a_directory_is_refused(void **state)
 {
