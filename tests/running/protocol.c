@@ -29,10 +29,10 @@ typedef struct task {
     twi_exchange x;
     atomic_int count;
     said said[512];
-    bool deaf;                       /* nothing can be sent */
-    int refuses, times;              /* that task has no room for a failure so often */
-    atomic_int looks;                /* for what has come */
-    void (*then)(struct task *task); /* at each look */
+    bool deaf;                               /* nothing can be sent */
+    int refuses, times;                      /* that task has no room for a failure so often */
+    atomic_int looks;                        /* for what has come */
+    void (*_Atomic then)(struct task *task); /* at each look */
     bool closed;
     int64_t silent_ns; /* when the one behind the last was heard of */
 } task;
@@ -60,8 +60,9 @@ static twi_progress task_pump(twi_exchange *x)
 {
     enum { PATIENCE = 100 };
     task *t = (task *)x;
-    if (t->then)
-        t->then(t);
+    void (*then)(task * task) = t->then;
+    if (then)
+        then(t);
     if (++t->looks > PATIENCE)
         twi_exchange_fail(x, "nothing comes");
     return TWI_NOTHING;

@@ -262,6 +262,31 @@ static void who_waits_for_room_is_told_that_there_will_be_none(void **state)
     }
 }
 
+/* A beat that finds no room is left out: the thread that beats has others to think of. */
+static void beats_do_not_wait_for_room(void **state)
+{
+    (void)state;
+    static const twi_header beat = {TWI_MAGIC, BEAT, 0, 0};
+    tw_error error = {0};
+    twi_comm *c = NULL;
+    make_pair();
+    while (send(near, &beat, sizeof beat, MSG_DONTWAIT) == sizeof beat)
+        ;
+    fail_allocation(-1);
+    assert_ok(join_pair(&c, &error));
+    twi_exchange *x = (twi_exchange *)c;
+    for (int turns = 0; turns < 3; turns++) {
+        atomic_store(&x->turn_ns, 0);
+        while (atomic_load(&x->turn_ns) == 0) {
+            pthread_cond_signal(&x->ends);
+            nanosleep(&(struct timespec){0, 100000}, NULL);
+        }
+    }
+    while (recv(far, came, sizeof came, MSG_DONTWAIT) > 0)
+        ;
+    finish(c);
+}
+
 static void who_does_not_read_has_ended(void **state)
 {
     (void)state;
@@ -436,10 +461,11 @@ int run_sockets(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_go_behind_their_headers),
         cmocka_unit_test(words_come_in_pieces_and_after_a_while),
-        cmocka_unit_test(who_was_stopped_goes_on),
+        unthreaded_test(who_was_stopped_goes_on),
         cmocka_unit_test(half_a_word_is_a_sign_of_life),
         cmocka_unit_test(who_sends_waits_for_room),
         cmocka_unit_test(who_waits_for_room_is_told_that_there_will_be_none),
+        cmocka_unit_test(beats_do_not_wait_for_room),
         cmocka_unit_test(who_does_not_read_has_ended),
         cmocka_unit_test(who_is_gone_or_spoiled_ends_the_wait),
         cmocka_unit_test(sockets_are_what_a_launcher_says),
