@@ -2,6 +2,8 @@
 #ifndef PARTS_H
 #define PARTS_H
 
+#include <stdbool.h>
+
 int run_dispatchers(void);
 int run_exchange(void);
 int run_local(void);
@@ -18,5 +20,6 @@ int run_waterfall(void);
 /* What they share: time that goes by without anybody's waiting for it (clock.c). */
 void skip_seconds(double seconds);
 void skip_at_each_look(double seconds); /* at the clock, of any thread; 0: no more */
+void stand_still(bool still);
 
 #endif

@@ -1,5 +1,5 @@
 /* protocol.c - what a task says to others and makes of what they say, message by message: a carrier that this thread
- * plays, in which nothing happens but by its hand. */
+ * plays, in which nothing happens but by its hand, and a clock that stands. */
 #include "faulty_memory.h"
 #include "parts.h"
 
@@ -79,6 +79,7 @@ static task *begin_as(int number, int tasks, const twi_carrier_ops *carrier)
 {
     tw_error error = {0};
     task *t = calloc(1, sizeof *t);
+    stand_still(true);
     fail_allocation(-1);
     assert_ok(twi_exchange_init(&t->x, carrier, number, tasks + 1, DEADLINE, &error));
     t->x.base.tasks = tasks;
@@ -103,6 +104,7 @@ static void finish(task *t)
     twi_exchange_clear(&t->x);
     assert_int_equal(memory.live, 0);
     stop_failing_allocations();
+    stand_still(false);
     free(t);
 }
 
@@ -426,7 +428,7 @@ static void only_the_next_message_comes_straight_to_its_place(void **state)
     }
 }
 
-static twi_message *lent;
+static twi_message *_Atomic lent;
 
 static void half_comes_and_all_fails(task *t)
 {
@@ -444,6 +446,17 @@ static void all_comes_and_fails(task *t)
 {
     half_comes_and_all_fails(t);
     hand_in(t, lent, 1, 0);
+}
+
+/* Until somebody waits for the first message of the channel. */
+static void wait_for_a_place(task *t)
+{
+    for (bool waits = false; !waits; nanosleep(&(struct timespec){0, 100000}, NULL)) {
+        pthread_mutex_lock(&t->x.lock);
+        const twi_channel *c = t->x.peers[FIRST].channels[CHANNEL];
+        waits = c && c->direct.data;
+        pthread_mutex_unlock(&t->x.lock);
+    }
 }
 
 static atomic_bool is_done;
@@ -467,9 +480,10 @@ static void nobody_writes_where_nobody_waits_any_more(void **state)
         task *t = begin();
         t->then = i == 0 ? half_comes_and_all_is_over : all_comes_and_fails;
         hear_in_a_thread(t);
-        assert_null(lent->channel->first);
-        assert_null(lent->channel->direct.data);
-        assert_false(lent->channel->lent);
+        const twi_channel *c = atomic_load(&lent)->channel;
+        assert_null(c->first);
+        assert_null(c->direct.data);
+        assert_false(c->lent);
         finish(t);
     }
     for (int i = 0; i < 2; i++) {
@@ -477,16 +491,13 @@ static void nobody_writes_where_nobody_waits_any_more(void **state)
         is_done = false;
         lent = NULL;
         t->then = half_comes_and_all_fails;
-        if (i == 1) { /* nobody looks: it has come before there is a place, and another is lent that */
-            atomic_store(&t->x.over, true);
-            twi_message *before = room_for(t, 8, 0);
-            before->channel->direct.data = place;
-            before->channel->direct.bytes = 8;
-            before->channel->direct.channel = before->channel;
-            twi_exchange_drop(&t->x, before);
-            half_comes_and_all_fails(t);
-        }
         pthread_create(&thread, NULL, hear_in_a_thread, t);
+        if (i == 1) { /* a thread of the carrier's goes on, though all is over */
+            wait_for_a_place(t);
+            half_comes_and_all_is_over(t);
+        }
+        while (!atomic_load(&lent))
+            nanosleep(&(struct timespec){0, 100000}, NULL);
         for (int k = 0; k < 20 && !atomic_load(&is_done); k++)
             nanosleep(&(struct timespec){0, 1000000}, NULL);
         assert_false(atomic_load(&is_done));
@@ -939,7 +950,7 @@ static void who_is_silent_longest_is_named(void **state)
         task *t = begin();
         assert_true(goes_on(t, 0, 0));
         be_silent(t, OWN, 9);
-        be_silent(t, FIRST, 0.9);
+        be_silent(t, FIRST, 1); /* and no longer */
         assert_true(goes_on(t, 0, 0));
         be_silent(t, i == 0 || i == 2 ? FIRST : LAST, 1.5);
         if (i > 1)
@@ -1022,14 +1033,14 @@ static void who_waits_is_patient_and_says_so_once(void **state)
     task *t = begin();
     warnings = 0;
     tw_set_log(hear_warning, NULL, TW_LOG_WARNING);
-    assert_true(goes_on(t, 0.9, 0));
+    assert_true(goes_on(t, 1, 0));
     assert_int_equal(warnings, 0);
     atomic_store(&t->x.closing, true);
     assert_true(goes_on(t, 1.1, 0));
     assert_int_equal(warnings, 0);
     atomic_store(&t->x.closing, false);
     for (int i = 0; i < 3; i++)
-        assert_true(goes_on(t, i == 0 ? 1.1 : 19.9, 0));
+        assert_true(goes_on(t, i == 0 ? 1.1 : 20, 0));
     assert_int_equal(warnings, 1);
     assert_false(goes_on(t, 20.1, 0));
     tw_set_log(NULL, NULL, TW_LOG_WARNING);
@@ -1292,6 +1303,7 @@ static void who_sleeps_does_so_until_it_is_time(void **state)
 {
     (void)state;
     task *t = begin_as(OWN, TASKS, &unasked);
+    stand_still(false);
     for (int i = 0; i < 2; i++) {
         int64_t began = twi_monotonic_ns();
         struct timespec until = twi_time_in(0.02);
@@ -1389,5 +1401,7 @@ int run_protocol(void)
         cmocka_unit_test(who_sleeps_does_so_until_it_is_time),
         cmocka_unit_test(memory_that_runs_out_ends_all),
     };
-    return cmocka_run_group_tests_name("protocol", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("protocol", tests, NULL, NULL);
+    stand_still(false); /* where a test has failed */
+    return failed;
 }
