@@ -199,6 +199,7 @@ static void a_merge_takes_the_branch_that_is_there_and_inputs_in_branches_only(v
     assert_ok(tw_session_run(s, feeds, 2, &mixed, 1, &result, &error));
     assert_true(*(float *)tw_tensor_data(result) == 3);
     tw_tensor_release(result);
+    result = NULL;
     assert_fails(tw_session_run(s, feeds, 2, &plain, 1, &result, &error), TW_INVALID_ARGUMENT,
                  "Merge 'plain': its inputs are not the branches of conditions");
     tw_tensor_release(feeds[1].tensor);
