@@ -150,6 +150,8 @@ static void device_is_found_by_any_of_its_names(void **state)
     assert_false(tw_device_is("/gpu:0", "CPU"));
     assert_true(tw_device_is("gpu:GPU-8a7e", "GPU"));
     assert_false(tw_device_is("/job:cpu", "CPU"));
+    assert_true(tw_device_is("/job:ps/task:1", NULL));
+    assert_false(tw_device_is("foo", NULL));
 
     tw_graph *g = tw_graph_create();
     tw_output x = tw_zeros(g, TW_INT32, TW_SHAPE(2, 2)), y = tw_matmul(g, x, x);

@@ -528,9 +528,6 @@ static void wrong_nodes_are_refused_by_name(void **state)
     assert_refused(s, TW_INVALID_ARGUMENT, "'a b' is not a valid node name");
     s->nodes[3].name = "";
     assert_refused(s, TW_INVALID_ARGUMENT, "'' is not a valid node name");
-    s = make_small();
-    s->nodes[2].device = "/gpu:x";
-    assert_refused(s, TW_INVALID_ARGUMENT, "node 'sum' (AddV2): Malformed device specification '/gpu:x'");
 }
 
 /* Fetching the node fails with these words; index -1: running it. */
@@ -542,6 +539,35 @@ static void assert_cannot_run(tw_graph *g, const char *name, const char *words)
     assert_ok(tw_session_create(g, NULL, &s, &error));
     assert_fails(tw_session_run(s, NULL, 0, &fetch, 1, NULL, &error), TW_NOT_FOUND, words);
     tw_session_destroy(s);
+}
+
+/* Placing the graph reads them, whatever is to be run. */
+static void devices_are_kept_as_the_file_has_them_and_refused_by_who_places_the_node(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"/cpu:0", "/gpu:x", "foo\n", ""};
+    for (int i = 0; i < 4; i++) {
+        small *s = make_small();
+        tw_error error = {0};
+        tw_graph *g = tw_graph_create();
+        tw_session *session;
+        s->nodes[2].device = (char *)kept[i];
+        assert_ok(import_small(s, g, &error));
+        assert_string_equal(tw_node_device(tw_graph_find(g, "sum")), kept[i]);
+        tw_output fetch = tw_node_output(tw_graph_find(g, "a"), 0);
+        tw_tensor *result = NULL;
+        assert_ok(tw_session_create(g, NULL, &session, &error));
+        if (i == 1 || i == 2) {
+            assert_fails(tw_session_run(session, NULL, 0, &fetch, 1, &result, &error), TW_INVALID_ARGUMENT,
+                         "Malformed device specification '");
+            assert_non_null(strstr(error.message, "[[Node: sum = AddV2["));
+        } else {
+            assert_ok(tw_session_run(session, NULL, 0, &fetch, 1, &result, &error));
+        }
+        tw_tensor_release(result);
+        tw_session_destroy(session);
+        tw_graph_destroy(g);
+    }
 }
 
 static void nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed(void **state)
@@ -901,6 +927,7 @@ int main(void)
         cmocka_unit_test(a_failed_graph_is_not_written),
         cmocka_unit_test(the_small_graph_is_good_before_it_is_spoiled),
         cmocka_unit_test(wrong_nodes_are_refused_by_name),
+        cmocka_unit_test(devices_are_kept_as_the_file_has_them_and_refused_by_who_places_the_node),
         cmocka_unit_test(nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed),
         cmocka_unit_test(a_call_of_a_function_that_is_not_there_is_missed_by_its_name),
         cmocka_unit_test(unknown_nodes_go_out_as_they_came_in),

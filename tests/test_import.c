@@ -49,7 +49,7 @@ static void inputs_are_led_to_the_graph(void **state)
     assert_true(inputs[0].used && inputs[1].used && !inputs[2].used);
     assert_string_equal(tw_node_name(nodes[0]), "p/twice");
     assert_null(nodes[1]);
-    assert_string_equal(tw_node_device(nodes[0]), "/device:CPU:0");
+    assert_string_equal(tw_node_device(nodes[0]), "/cpu:0");
     assert_ptr_equal(tw_node_control_input(nodes[2], 0), mine.node);
     assert_int_equal(tw_node_num_control_inputs(nodes[0]), 0);
     tw_session *session;

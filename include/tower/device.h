@@ -93,7 +93,8 @@ static inline tw_device_info tw_devices_info(const tw_devices *devices, int i)
 /* Names as placement takes them: "/gpu:0", "cpu:1", "gpu:GPU-8a7e...". The first device of the set that has all that
  * the name gives, as for tw_devices_info(); -1: there is none, or this is no device's name. */
 TW_API int tw_devices_find(const tw_devices *devices, const char *name);
-TW_API bool tw_device_is(const char *name, const char *type); /* whether the name gives that type: "CPU", "GPU" */
+/* Whether the name gives that type: "CPU", "GPU"; NULL: whether it is a name of devices at all. */
+TW_API bool tw_device_is(const char *name, const char *type);
 TW_API bool tw_device_in_job(const char *name, const char *job); /* or that job: "worker", "ps" */
 
 typedef struct tw_link {

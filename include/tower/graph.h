@@ -118,7 +118,8 @@ TW_API tw_graph *tw_name(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 
 TW_API tw_output tw_node_output(tw_node *node, int index); /* {node, index}; {node, -1} for a node without outputs */
 TW_API const char *tw_node_name(const tw_node *node);
 TW_API const char *tw_node_op(const tw_node *node);
-TW_API const char *tw_node_device(const tw_node *node); /* as requested, canonical; "" if none */
+/* As requested; "": nothing is. Canonical where a scope said it; as a file has it, which may be no device's name. */
+TW_API const char *tw_node_device(const tw_node *node);
 TW_API int tw_node_num_inputs(const tw_node *node);     /* data inputs */
 TW_API tw_output tw_node_input(const tw_node *node, int i); /* node NULL: there is no such input */
 TW_API int tw_node_num_outputs(const tw_node *node);

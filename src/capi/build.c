@@ -654,10 +654,6 @@ TF_Operation *finish_operation(TF_OperationDescription *desc, TF_Status *status)
     TF_Graph *graph = desc->graph;
     begin_building(graph);
     TF_Operation *made = add(desc, status);
-    if (made && desc->device) {
-        made->device = desc->device;
-        desc->device = NULL;
-    }
     end_building(graph);
     delete_description(desc);
     return made;

@@ -43,7 +43,6 @@ struct TF_Operation {
     TF_Graph *graph;
     tw_node *node;
     const tw_op_info *op; /* its row; NULL: not asked for yet, or it is a node that could not be built */
-    char *device;         /* as it was asked for here; NULL: as the node has it */
     TF_Input *consumers;  /* of all outputs */
     TF_Operation **controlled;
     int num_consumers, num_controlled;

@@ -127,7 +127,11 @@ TFE_Context *TFE_OpGetContext(const TFE_Op *op, TF_Status *status)
 void TFE_OpSetDevice(TFE_Op *op, const char *device_name, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
-    TF_SetDevice(op->about, device_name);
+    if (tw_device_is(device_name, NULL))
+        TF_SetDevice(op->about, device_name);
+    else
+        set_status(status, TF_INVALID_ARGUMENT, "Malformed device specification '%s' in eager op: Name: %s",
+                   device_name, op->name);
 }
 
 const char *TFE_OpGetDevice(const TFE_Op *op, TF_Status *status)

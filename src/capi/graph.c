@@ -27,7 +27,6 @@ void retain_graph(TF_Graph *graph)
 
 static void free_operation(TF_Operation *operation)
 {
-    free(operation->device);
     free(operation->consumers);
     free(operation->controlled);
     free_kept_attrs(operation);

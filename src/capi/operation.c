@@ -21,7 +21,7 @@ const char *TF_OperationOpType(TF_Operation *oper)
 
 const char *TF_OperationDevice(TF_Operation *oper)
 {
-    return oper->device ? oper->device : tw_node_device(oper->node);
+    return tw_node_device(oper->node);
 }
 
 /* ---- outputs ---------------------------------------------------------------------------------------------------- */

@@ -48,14 +48,12 @@ bool cluster_check(const char *command, const cluster *c, const tw_devices *devi
 /* Tasks that nodes are for: 3 of "/job:ps/task:2". */
 static int count_named(const tw_graph *graph, const char *job)
 {
-    char word[32];
-    int count = 0, length = snprintf(word, sizeof word, "/job:%s", job);
+    int count = 0;
     for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
-        const char *at = strstr(tw_node_device(tw_graph_node(graph, i)), word);
-        if (!at || (at[length] && at[length] != '/'))
+        const char *device = tw_node_device(tw_graph_node(graph, i)), *task = strstr(device, "task:");
+        if (!tw_device_in_job(device, job))
             continue;
-        const char *task = strstr(at, "/task:");
-        int number = task ? atoi(task + strlen("/task:")) : 0;
+        int number = task ? atoi(task + strlen("task:")) : 0;
         count = number < count ? count : number + 1;
     }
     return count;

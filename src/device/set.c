@@ -290,8 +290,8 @@ int tw_devices_find(const tw_devices *devices, const char *name)
 bool tw_device_is(const char *name, const char *type)
 {
     twi_device_name parsed;
-    TWI_NEED_OR(name && type, false);
-    return twi_device_name_parse(name, &parsed, NULL) == TW_OK && strcmp(parsed.type, type) == 0;
+    TWI_NEED_OR(name, false);
+    return twi_device_name_parse(name, &parsed, NULL) == TW_OK && (!type || strcmp(parsed.type, type) == 0);
 }
 
 bool tw_device_in_job(const char *name, const char *job)

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tower/device.h>
 
 typedef struct device_scope {
     bool forgets;
@@ -280,7 +281,7 @@ void twi_enter_host(tw_graph *graph, tw_output beside)
     const char *device = beside.node ? beside.node->device : "";
     tw_enter_colocation(graph, (tw_output){0});
     tw_enter_no_device(graph);
-    tw_enter_device(graph, "%s", strstr(device, "CPU") ? device : "");
+    tw_enter_device(graph, "%s", tw_device_is(device, "CPU") ? device : "");
 }
 
 void twi_leave_host(tw_graph *graph)

@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/status.h"
-#include "device/name.h"
 #include "graph/frames.h"
 #include "graph/graph.h"
 #include "io/functions.h"
@@ -44,7 +43,7 @@ typedef struct item {
     source *inputs; /* [num_inputs] */
     size_t num_inputs; /* def's, less what it does not wait for (begin_at_once) */
     char *name;     /* with the prefix */
-    char *device;   /* canonical */
+    const char *device; /* of the file or the options */
     const twi_op *op;
     bool goes_on;     /* into a loop's next round, by the op that the file names, even if it cannot be built */
     const char *why;  /* it cannot be built; NULL: it can */
@@ -63,7 +62,7 @@ typedef struct importer {
     const Twi__GraphDef *def;
     const tw_import_options *options;
     const char *prefix; /* "imported/" or "" */
-    const char *device; /* canonical, of nodes that ask for none */
+    const char *device; /* of nodes that ask for none */
     tw_graph *graph;
     int count;                      /* with what is given */
     int num_read;                   /* of the file */
@@ -689,7 +688,6 @@ static tw_status read_node(importer *m, item *item)
 {
     const Twi__NodeDef *def = item->def;
     char text[256];
-    twi_device_name device;
     item->op = find_op(def->op);
     item->goes_on = item->op && twi_op_is(item->op, TWI_NEXT);
     if (!item->op || item->op->flags & TWI_REWRITTEN) {
@@ -702,15 +700,10 @@ static tw_status read_node(importer *m, item *item)
         if (status != TW_OK)
             return status;
     }
-    tw_status status = twi_device_name_parse(*def->device ? def->device : m->device, &device, m->error);
-    if (status != TW_OK)
-        return status;
-    item->device = twi_arena_strdup(&m->arena, twi_device_name_print(&device, text, sizeof text));
-    if (!item->device)
-        return fail_memory(m);
+    item->device = *def->device ? def->device : m->device; /* which placing it reads */
     if (item->why)
         return TW_OK;
-    status = read_attrs(m, item);
+    tw_status status = read_attrs(m, item);
     return status == TW_UNIMPLEMENTED ? give_up(m, item, status, m->error->message) : status;
 }
 

@@ -115,6 +115,69 @@ static void devices_and_control_inputs_are_kept(void **state)
     assert_int_equal(TF_OperationNumControlOutputs(after), 0);
 }
 
+/* `name` is a Neg that is for this device. */
+static TF_Operation *negative_on(const char *device, const char *name, TF_Output x)
+{
+    TF_OperationDescription *d = TF_NewOperation(graph, "Neg", name);
+    TF_AddInput(d, x);
+    TF_SetDevice(d, device);
+    return TF_FinishOperation(d, s);
+}
+
+static void names_of_devices_are_kept_as_they_are_given(void **state)
+{
+    (void)state;
+    static const char *const given[] = {"foo", "/cpu:0", "/gpu:x", "/job:worker/device:FOO:7"};
+    enum { COUNT = sizeof given / sizeof *given };
+    char name[32];
+    TF_Operation *a = placeholder(graph, "a", TF_FLOAT, s);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "b%d", i);
+        assert_string_equal(TF_OperationDevice(negative_on(given[i], name, out(a))), given[i]);
+        assert_fine(s);
+    }
+    TF_Buffer *def = TF_NewBuffer();
+    TF_GraphToGraphDef(graph, def, s);
+    assert_fine(s);
+    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
+    TF_ImportGraphDefOptionsSetPrefix(options, "p");
+    TF_ImportGraphDefOptionsSetDefaultDevice(options, "fake_device");
+    TF_GraphImportGraphDef(graph, def, options, s);
+    assert_fine(s);
+    assert_string_equal(TF_OperationDevice(TF_GraphOperationByName(graph, "p/a")), "fake_device");
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof name, "p/b%d", i);
+        assert_string_equal(TF_OperationDevice(TF_GraphOperationByName(graph, name)), given[i]);
+    }
+    TF_DeleteImportGraphDefOptions(options);
+    TF_DeleteBuffer(def);
+}
+
+/* Whatever it is to run: it places the whole graph. */
+static void what_is_no_name_of_a_device_is_refused_by_a_session(void **state)
+{
+    (void)state;
+    TF_Operation *a = placeholder(graph, "a", TF_FLOAT, s), *b = negative_on("foo", "b", out(a));
+    TF_Output x = out(a), fetches[] = {out(b), out(unary(graph, "Neg", "c", x, s))}, dx;
+    TF_AddGradients(graph, fetches, 1, &x, 1, NULL, s, &dx);
+    assert_fine(s);
+    for (int soft = 0; soft < 2; soft++) {
+        TF_SessionOptions *options = TF_NewSessionOptions();
+        TF_SetConfig(options, (unsigned char[]){0x38, (unsigned char)soft}, 2, s); /* allow_soft_placement */
+        TF_Session *session = TF_NewSession(graph, options, s);
+        assert_fine(s);
+        for (int i = 0; i < 2; i++) {
+            TF_Tensor *one = float_tensor(NULL, 0, (float[]){1}), *result = run(session, x, one, fetches[i], s);
+            assert_null(result);
+            assert_wrong(s, TF_INVALID_ARGUMENT, "Malformed device specification 'foo'");
+            assert_non_null(strstr(TF_Message(s), "b = Neg["));
+            TF_DeleteTensor(one);
+        }
+        close_session(session, s);
+        TF_DeleteSessionOptions(options);
+    }
+}
+
 static void shapes_are_refined(void **state)
 {
     (void)state;
@@ -699,6 +762,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(operations_say_what_they_are, begin, end),
         cmocka_unit_test_setup_teardown(a_failing_operation_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(devices_and_control_inputs_are_kept, begin, end),
+        cmocka_unit_test_setup_teardown(names_of_devices_are_kept_as_they_are_given, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_no_name_of_a_device_is_refused_by_a_session, begin, end),
         cmocka_unit_test_setup_teardown(shapes_are_refined, begin, end),
         cmocka_unit_test_setup_teardown(attributes_are_read_as_they_were_set, begin, end),
         cmocka_unit_test_setup_teardown(attributes_of_ones_own_are_kept, begin, end),

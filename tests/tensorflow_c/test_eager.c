@@ -471,6 +471,12 @@ static void what_is_wrong_is_said(void **state)
     execute(op);
     assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
     op = new_op("Neg");
+    TFE_OpSetDevice(op, "foo", s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Malformed device specification 'foo' in eager op: Name: Neg");
+    assert_string_equal(TFE_OpGetDevice(op, s), "");
+    give(op, matrix(1, 1, (float[]){1}));
+    assert_values(execute(op), 1, (float[]){-1});
+    op = new_op("Neg");
     TFE_OpSetDevice(op, "/job:localhost/replica:0/task:0/device:CPU:0", s);
     assert_string_equal(TFE_OpGetDevice(op, s), "/job:localhost/replica:0/task:0/device:CPU:0");
     give(op, matrix(1, 1, (float[]){1}));
