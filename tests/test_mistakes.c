@@ -147,6 +147,62 @@ static void many_runs_of_a_node_take_four_arguments(void **state)
     tw_tensor_release(one);
 }
 
+static void a_run_may_fetch_nothing(void **state)
+{
+    fixture *f = *state;
+    tw_error error;
+    int64_t done = 0;
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    assert_ok(tw_session_run(f->s, NULL, 0, NULL, 0, NULL, &error));
+    assert_ok(tw_session_run_steps(f->s, 3, NULL, 0, NULL, 0, NULL, &done, &error));
+    assert_int_equal(done, 3);
+}
+
+static void lanes_are_given_out_until_there_are_no_more(void **state)
+{
+    fixture *f = *state;
+    tw_error error;
+    int lane;
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    for (int i = 1023; i >= 512; i--) {
+        assert_ok(tw_session_take_lane(f->s, &lane, &error));
+        assert_int_equal(lane, i);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_fails(tw_session_take_lane(f->s, &lane, &error), TW_RESOURCE_EXHAUSTED, "all 512 lanes");
+    assert_int_equal(lane, 512);
+}
+
+static void the_place_of_a_stream_is_a_few_numbers(void **state)
+{
+    fixture *f = *state;
+    enum { MOST = 4 };
+    static const int64_t numbers[MOST + 1] = {1, 2, 3, 4, 5};
+    tw_error error;
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    tw_tensor *wrong[] = {
+        tw_tensor_create(TW_UINT64, TW_SHAPE(MOST)),        tw_tensor_from(TW_INT64, TW_SCALAR, numbers),
+        tw_tensor_create(TW_INT64, TW_SHAPE(0)),            tw_tensor_from(TW_INT64, TW_SHAPE(1, 2), numbers),
+        tw_tensor_from(TW_INT64, TW_SHAPE(MOST + 1), numbers)};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_fails(tw_session_set_stream(f->s, "draw", wrong[i], &error), TW_INVALID_ARGUMENT,
+                     "the place of stream 'draw' is not a vector of 1 to 4 int64 numbers");
+        tw_tensor_release(wrong[i]);
+    }
+    assert_int_equal(tw_session_num_streams(f->s), 0);
+    for (int count = 1; count <= MOST; count++) {
+        const char *name;
+        tw_tensor *given = tw_tensor_from(TW_INT64, TW_SHAPE(count), numbers), *back;
+        assert_ok(tw_session_set_stream(f->s, "draw", given, &error));
+        assert_ok(tw_session_get_stream(f->s, 0, &name, &back, &error));
+        assert_string_equal(name, "draw");
+        assert_true(tw_shape_equal(tw_tensor_shape(back), TW_SHAPE(count)));
+        assert_memory_equal(tw_tensor_data(back), numbers, tw_tensor_bytes(back));
+        tw_tensor_release(given);
+        tw_tensor_release(back);
+    }
+}
+
 /* ---- what is asked of a session ---- */
 
 static void check_fetch(fixture *f, tw_output fetch, const char *says)
@@ -271,6 +327,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_constant_of_no_tensor_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(no_graph_has_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(many_runs_of_a_node_take_four_arguments, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_may_fetch_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(lanes_are_given_out_until_there_are_no_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_place_of_a_stream_is_a_few_numbers, setup, teardown),
         cmocka_unit_test_setup_teardown(fetches_must_be_outputs_of_the_graph, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_must_be_outputs_of_the_graph_with_tensors, setup, teardown),
         cmocka_unit_test_setup_teardown(variables_must_be_of_the_graph_and_on_a_device_that_there_is, setup, teardown),

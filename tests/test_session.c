@@ -501,6 +501,23 @@ static void variables_can_be_set_and_read_from_outside(void **state)
     close_fixture(&f);
 }
 
+static void variables_of_texts_can_be_set_and_read_from_outside(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    tw_variable *v = tw_get_variable(f.g, "v", TW_STRING, TW_SHAPE(2), (tw_initializer){0});
+    start(&f, (tw_session_options){0});
+    tw_tensor *value = tw_tensor_from(TW_STRING, TW_SHAPE(2), (tw_string[]){{"one", 3}, {"two", 3}}), *back = NULL;
+    assert_ok(tw_session_set_variable(f.s, v, value, &error));
+    tw_tensor_release(value);
+    assert_ok(tw_session_get_variable(f.s, v, &back, &error));
+    assert_string_equal(((tw_string *)tw_tensor_data(back))[0].data, "one");
+    assert_string_equal(((tw_string *)tw_tensor_data(back))[1].data, "two");
+    tw_tensor_release(back);
+    close_fixture(&f);
+}
+
 /* ---- towers ------------------------------------------------------------------------------------------------------ */
 
 /* The mean of 2..9 towers' tensors through the averaging nodes equals the tree's and does not depend on devices. */
@@ -824,6 +841,7 @@ int main(void)
         cmocka_unit_test(a_read_after_an_update_sees_the_new_value_and_one_before_the_old),
         cmocka_unit_test(a_fetched_variable_is_a_value_not_a_view),
         cmocka_unit_test(variables_can_be_set_and_read_from_outside),
+        cmocka_unit_test(variables_of_texts_can_be_set_and_read_from_outside),
         cmocka_unit_test(the_average_of_towers_has_the_same_bits_on_any_number_of_devices),
         cmocka_unit_test(a_repeated_run_allocates_nothing),
         cmocka_unit_test(memory_reuse_does_not_change_a_bit),

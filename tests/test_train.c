@@ -6,6 +6,7 @@
 
 #include <ftw.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <tower/io.h>
 #include <tower/nn.h>
 #include <tower/train.h>
@@ -245,6 +246,31 @@ static void averages_take_the_place_of_variables_in_a_graph_that_has_none(void *
     tw_graph_destroy(g);
 }
 
+/* What was saved elsewhere may have nothing else. */
+static void an_average_alone_is_found(void **state)
+{
+    (void)state;
+    int count = -1;
+    tw_error error = {0};
+    tw_tensor *given = tw_tensor_float(5), *value;
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_variable *a = tw_get_variable(g, "a", TW_FLOAT32, TW_SCALAR, (tw_initializer){0});
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    tw_named_tensor average = {"a/ExponentialMovingAverage", given};
+    assert_ok(tw_checkpoint_save(directory, "model.ckpt", 5001, &average, 1, 0, &error));
+    tw_checkpoint *checkpoint = open_latest();
+    assert_ok(tw_restore(s, checkpoint, &(tw_restore_options){.averages = true}, &count, &error));
+    assert_int_equal(count, 1);
+    assert_ok(tw_session_get_variable(s, a, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 5);
+    tw_checkpoint_close(checkpoint);
+    tw_tensor_release(value);
+    tw_tensor_release(given);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 /* A graph with variables "a" (float [2]) and, if asked, "b"; "a" is set. */
 static tw_session *small_session(tw_graph *g, bool with_b)
 {
@@ -334,6 +360,65 @@ static void random_streams_and_extras_are_saved_too(void **state)
     tw_tensor_release(seven);
 }
 
+/* Each stream is restored, and what is none is told with the checkpoint that has it. */
+static void all_streams_are_restored(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"first", "second"};
+    char expected[100];
+    tw_error error = {0};
+    tw_tensor *places[] = {tw_tensor_int64(0), tw_tensor_from(TW_INT64, TW_SHAPE(2), (int64_t[]){5, 6}),
+                           tw_tensor_from(TW_INT64, TW_SHAPE(3), (int64_t[]){7, 8, 9})};
+    tw_graph *g = tw_graph_create();
+    tw_session *s, *restored;
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_save(s, directory, 8001, NULL, &error)); /* of nothing */
+    for (int i = 0; i < 2; i++)
+        assert_ok(tw_session_set_stream(s, names[i], places[1 + i], &error));
+    assert_ok(tw_save(s, directory, 8002, NULL, &error));
+    assert_ok(tw_session_create(g, NULL, &restored, &error));
+    tw_checkpoint *checkpoint = open_latest();
+    assert_ok(tw_restore(restored, checkpoint, NULL, NULL, &error));
+    tw_checkpoint_close(checkpoint);
+    assert_int_equal(tw_session_num_streams(restored), 2);
+    for (int i = 0; i < 2; i++) {
+        const char *name;
+        tw_tensor *place;
+        assert_ok(tw_session_get_stream(restored, i, &name, &place, &error));
+        const tw_tensor *given = places[1 + (strcmp(name, names[1]) == 0)];
+        assert_string_equal(name, names[given == places[2]]);
+        assert_int_equal(tw_tensor_bytes(place), tw_tensor_bytes(given));
+        assert_memory_equal(tw_tensor_data(place), tw_tensor_data(given), tw_tensor_bytes(place));
+        tw_tensor_release(place);
+    }
+    tw_named_tensor none = {"tower/streams/third", places[0]}; /* no vector */
+    assert_ok(tw_save(s, directory, 8003, &(tw_save_options){.extras = &none, .num_extras = 1}, &error));
+    checkpoint = open_latest();
+    snprintf(expected, sizeof expected, "restoring %s/model.ckpt-8003: the place of stream 'third'", directory);
+    assert_fails(tw_restore(restored, checkpoint, NULL, NULL, &error), TW_INVALID_ARGUMENT, expected);
+    tw_checkpoint_close(checkpoint);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(places[i]);
+    tw_session_destroy(s);
+    tw_session_destroy(restored);
+    tw_graph_destroy(g);
+}
+
+static void extras_must_be_somewhere(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s = small_session(g, false);
+    tw_named_tensor extra = {0};
+    assert_fails(tw_save(s, directory, 8004, &(tw_save_options){.extras = &extra, .num_extras = -1}, &error),
+                 TW_INVALID_ARGUMENT, "tw_save: -1 extras; expected 0 or more, and where they are");
+    assert_fails(tw_save(s, directory, 8004, &(tw_save_options){.num_extras = 2}, &error), TW_INVALID_ARGUMENT,
+                 "tw_save: 2 extras at NULL");
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 /* ---- copies, what is not finite, and what is said ---- */
 
 /* a, b, a copy of a, and a copy of that; the copies are 0, a and b as they are given. What b began with was drawn. */
@@ -400,6 +485,34 @@ static void what_is_not_finite_is_saved_where_nobody_minds(void **state)
         tw_session_destroy(s);
         tw_graph_destroy(g);
     }
+}
+
+static int warnings;
+
+static void count_warnings(void *user, int level, const char *text)
+{
+    (void)user;
+    warnings += level == TW_LOG_WARNING && strstr(text, "the graph was not saved beside the checkpoint: ");
+}
+
+static void a_graph_that_cannot_lie_beside_its_checkpoint_is_a_warning(void **state)
+{
+    (void)state;
+    char path[200];
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s = small_session(g, false);
+    snprintf(path, sizeof path, "%s/alone-2.meta", directory);
+    assert_int_equal(mkdir(path, 0700), 0); /* is in the way */
+    tw_set_log(count_warnings, NULL, TW_LOG_WARNING);
+    for (int step = 1; step < 4; step++) {
+        assert_ok(
+            tw_save(s, directory, step, TW_OPTIONS(tw_save_options, .prefix = "alone", .meta_graph = true), &error));
+        assert_int_equal(warnings, step >= 2);
+    }
+    tw_set_log(NULL, NULL, TW_LOG_ERROR);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
 }
 
 static void the_graph_lies_beside_its_checkpoint(void **state)
@@ -574,12 +687,16 @@ int main(void)
         cmocka_unit_test(one_and_two_gpus_give_the_bits_of_the_cpu),
         cmocka_unit_test(a_restored_training_goes_on_to_the_bit_on_other_devices),
         cmocka_unit_test(averages_take_the_place_of_variables_in_a_graph_that_has_none),
+        cmocka_unit_test(an_average_alone_is_found),
         cmocka_unit_test(what_does_not_fit_is_named_and_nothing_is_changed),
         cmocka_unit_test(sparse_updates_of_a_table_give_the_numbers_of_tensorflow),
         cmocka_unit_test(random_streams_and_extras_are_saved_too),
+        cmocka_unit_test(all_streams_are_restored),
+        cmocka_unit_test(extras_must_be_somewhere),
         cmocka_unit_test(copies_are_not_saved_and_get_what_is_restored),
         cmocka_unit_test(what_is_not_finite_is_saved_where_nobody_minds),
         cmocka_unit_test(the_graph_lies_beside_its_checkpoint),
+        cmocka_unit_test(a_graph_that_cannot_lie_beside_its_checkpoint_is_a_warning),
         cmocka_unit_test(what_lacks_is_said_with_the_model_that_made_the_rest),
         cmocka_unit_test(saving_and_restoring_fail_cleanly_when_memory_runs_out),
         cmocka_unit_test(loss_that_is_no_scalar_is_refused_by_name),

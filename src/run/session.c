@@ -328,8 +328,8 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
     status = find_plan(s, *lane, w, link, error);
     if (status == TW_OK)
         return TW_OK;
-    pthread_mutex_unlock(&(*lane)->turn);
     say_where(s, error);
+    pthread_mutex_unlock(&(*lane)->turn);
     return status;
 }
 
@@ -360,6 +360,7 @@ tw_status tw_session_prepare(tw_session *s, const tw_feed_shape *feeds, int num_
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* Once the turn is given back the session may be gone. */
 static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted *w, tw_tensor **results, int64_t *done,
                      tw_error *error)
 {
@@ -374,9 +375,9 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
     if (status != TW_OK)
         return status;
     status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, w->to, results, done, error);
-    pthread_mutex_unlock(&lane->turn);
     if (status != TW_OK)
         say_where(s, error);
+    pthread_mutex_unlock(&lane->turn);
     return status;
 }
 

@@ -141,7 +141,10 @@ tw_status tw_save(tw_session *session, const char *directory, int64_t step, cons
     cargo c = {0};
     tw_status status;
     TWI_TRY(twi_sized(o, options, TWI_SIZE(tw_save_options, num_extras), error));
-    if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras + 1))
+    if (o->num_extras < 0 || (o->num_extras > 0 && !o->extras))
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "tw_save: %d extras%s; expected 0 or more, and where they are",
+                           o->num_extras, o->extras ? "" : " at NULL"));
+    if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras))
         TWI_LEAVE(twi_fail_memory(error, "saving a checkpoint"));
     TWI_TRY(load_variables(&c, session, o, error));
     TWI_TRY(load_streams(&c, session, streams, error));

@@ -1,5 +1,6 @@
 /* sessions.c - runs of a session that are known to wait for queues, and sessions of several tasks, whose messages are
  * made up. */
+#include "faulty_memory.h"
 #include "parts.h"
 #include "runs_in_threads.h"
 
@@ -191,6 +192,61 @@ static void cancelling_a_lane_wakes_who_waits_there(void **state)
     tw_graph_destroy(g);
 }
 
+/* Who waits for an element ends, and only then the session's memory goes. */
+static void destroying_a_session_ends_runs_that_wait(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out;
+    tw_dequeue(g, q, &out);
+    tw_session *s = open_session(g, 0);
+    runner waiting[2];
+    for (int i = 0; i < 2; i++) {
+        start(&waiting[i], s, 1 + i, out);
+        wait_until_waiting(s, 1 + i);
+    }
+    tw_session_destroy(s);
+    for (int i = 0; i < 2; i++) {
+        finish(&waiting[i]);
+        assert_int_equal(waiting[i].status, TW_CANCELLED);
+    }
+    tw_graph_destroy(g);
+}
+
+/* ---- values that cannot be read ---------------------------------------------------------------------------------- */
+
+static tw_status read_nothing(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error)
+{
+    (void)d, (void)host, (void)from, (void)bytes;
+    return twi_fail(error, TW_UNAVAILABLE, "no paper");
+}
+
+static void a_variable_that_cannot_be_read_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    tw_graph *g = tw_graph_create();
+    const tw_variable *v = tw_get_variable(g, "v", TW_INT32, TW_SCALAR, (tw_initializer){0});
+    tw_session *s = open_session(g, 0);
+    run_ok(s, tw_initialize_variables(g));
+    twi_device *device = tw_session_devices(s)->items[0];
+    const twi_device_ops *ops = device->ops;
+    twi_device_ops broken = *ops;
+    broken.read = read_nothing;
+    device->ops = &broken;
+    fail_allocation(-1); /* counts them */
+    assert_fails(tw_session_get_variable(s, v, &value, &error), TW_UNAVAILABLE, "no paper");
+    assert_null(value);
+    assert_int_equal(memory.live, 0);
+    stop_failing_allocations();
+    device->ops = ops;
+    assert_ok(tw_session_get_variable(s, v, &value, &error));
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 /* ---- sessions of several tasks, whose messages are made up ------------------------------------------------------- */
 
 enum { NUMBERS = 4 }; /* that a stream's place may have */
@@ -329,6 +385,8 @@ int run_sessions(void)
         cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
         cmocka_unit_test(a_graph_that_was_held_is_given_back),
         cmocka_unit_test(cancelling_a_lane_wakes_who_waits_there),
+        cmocka_unit_test(destroying_a_session_ends_runs_that_wait),
+        cmocka_unit_test(a_variable_that_cannot_be_read_leaves_nothing_behind),
         cmocka_unit_test(a_stream_stands_where_the_task_is_that_has_drawn_most),
         cmocka_unit_test(a_lane_that_was_given_out_is_cancelled_on_all_tasks),
     };
