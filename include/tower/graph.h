@@ -349,7 +349,7 @@ TW_API const char *tw_graph_collection(const tw_graph *graph, int i); /* its nam
 TW_API void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys,
                          const tw_output *xs, int num_xs, tw_output *grads);
 /* The same with the names that TensorFlow's C API gives: under the name scope `prefix`, by ops alone, PREFIX/OnesLike,
- * PREFIX/MatMul, PREFIX/MatMul_1; some ops go by those of TensorFlow's classes of C++ there, Mul by PREFIX/Multiply. */
+ * PREFIX/MatMul, PREFIX/MatMul_1, PREFIX/Multiply (Mul is so called in TensorFlow's C++); ys may be whole numbers. */
 TW_API void tw_gradients_under(tw_graph *graph, const char *prefix, const tw_output *ys, int num_ys,
                                const tw_output *grad_ys, const tw_output *xs, int num_xs, tw_output *grads);
 

@@ -235,6 +235,13 @@ static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_
                           tw_shape_text(tw_output_shape(x), want, sizeof want));
 }
 
+/* Whole numbers have gradients in TensorFlow's C++ alone (start_at), where fewer ops stop them without a word. */
+static bool refuses_whole_numbers(const tw_node *node)
+{
+    tw_dtype dtype = node->output_types[0];
+    return node->op->gradient == twi_not_differentiable && dtype != TW_BOOL && !twi_has_gradient(dtype);
+}
+
 /* Calls the rule of one node and hands its results to the inputs. */
 static tw_status differentiate(twi_sweep *s, tw_node *node)
 {
@@ -250,7 +257,7 @@ static tw_status differentiate(twi_sweep *s, tw_node *node)
     }
     if (!any)
         goto done;
-    if (!node->op->gradient) {
+    if (!node->op->gradient || (graph->named_by_class && refuses_whole_numbers(node))) {
         twi_graph_fail(graph, TW_UNIMPLEMENTED, "No gradient defined for operation '%s' (op type: %s)", node->name,
                        node->op->name);
         goto done;
@@ -287,6 +294,18 @@ static bool must_visit(const twi_sweep *s, const tw_node *node)
     return leads_on;
 }
 
+/* The way back of a loop takes no whole numbers along. */
+static tw_status sweep_loop(twi_sweep *s, tw_node *exit)
+{
+    const twi_visited *v = &s->nodes[exit->id];
+    tw_dtype dtype = exit->output_types[0];
+    if (s->graph->named_by_class && v->arriving && v->comes_from_x && dtype != TW_VARIANT && !twi_has_gradient(dtype))
+        return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT,
+                              "gradients of '%s': it is %s, only floats and complex numbers have them through a loop",
+                              exit->name, tw_dtype_name(dtype));
+    return twi_sweep_loop(s, exit);
+}
+
 tw_status twi_sweep_nodes(twi_sweep *s, int frame)
 {
     tw_status status = TW_OK;
@@ -295,7 +314,7 @@ tw_status twi_sweep_nodes(twi_sweep *s, int frame)
         if (twi_sweep_frame(s, node) != frame)
             continue;
         if (twi_op_is(node->op, TWI_EXIT))
-            status = twi_sweep_loop(s, node);
+            status = sweep_loop(s, node);
         else if (must_visit(s, node) && !twi_sweep_round(s, node))
             status = differentiate(s, node);
     }
@@ -323,7 +342,7 @@ static tw_status start_at(twi_sweep *s, const tw_output *ys, int num_ys, const t
     for (int i = 0; i < num_ys; i++) {
         if (!ys[i].node || ys[i].index < 0)
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of a dead output (y number %d)", i);
-        if (!twi_has_gradient(tw_output_dtype(ys[i])))
+        if (!twi_has_gradient(tw_output_dtype(ys[i])) && !s->graph->named_by_class) /* in C++ all that has ones does */
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT,
                                   "gradients of '%s': it is %s, only floats and complex numbers have them",
                                   ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));

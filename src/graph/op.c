@@ -373,6 +373,11 @@ void twi_not_differentiable(twi_gradient *g)
     (void)g; /* leaves every dx at none */
 }
 
+void twi_stops_gradient(twi_gradient *g)
+{
+    twi_not_differentiable(g);
+}
+
 bool twi_signature_wants_text(const twi_signature *signature, const char *type_attr)
 {
     uint64_t text = UINT64_C(1) << TW_STRING, variant = UINT64_C(1) << TW_VARIANT;

@@ -94,6 +94,7 @@ typedef struct twi_gradient {
 typedef void twi_gradient_rule(twi_gradient *g);
 
 twi_gradient_rule twi_not_differentiable; /* known to have no gradient: passes none on, silently */
+twi_gradient_rule twi_stops_gradient;     /* the same of whole numbers, where these have gradients (gradients.c) */
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 

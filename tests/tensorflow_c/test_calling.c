@@ -583,6 +583,21 @@ static void gradients_go_back_through_loops(void **state)
     assert_float_equal(value_of(dy, 0), 8 * 17.0859375, 0);
 }
 
+static void gradients_of_whole_numbers_through_loops_are_refused(void **state)
+{
+    (void)state;
+    TF_Output x = out(placeholder(graph, "x", TF_INT32, s)), output, dy;
+    TF_WhileParams loop = begin_loop(&x, 1);
+    loop.name = "squares";
+    TF_Operation *limit = constant(loop.cond_graph, "limit", int_tensor(20), s);
+    loop.cond_output = out(binary(loop.cond_graph, "Less", "less", loop.cond_inputs[0], out(limit), s));
+    loop.body_outputs[0] = out(unary(loop.body_graph, "Square", "square", loop.body_inputs[0], s));
+    TF_FinishWhile(&loop, s, &output);
+    assert_fine(s);
+    TF_AddGradients(graph, &output, 1, &x, 1, NULL, s, &dy);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "it is int32, only floats and complex numbers have them through a loop");
+}
+
 static void wrong_loops_say_what_is_wrong(void **state)
 {
     (void)state;
@@ -714,11 +729,70 @@ static void what_is_missing_says_so(void **state)
 #endif
 }
 
+/* ---- gradients of whole numbers --------------------------------------------------------------------------------- */
+
+/* Of y by both x, at x = {3, -2}, w = {5, 7}. */
+static void assert_whole_gradients(const char *op, int num_inputs, const int64_t expected[2][2])
+{
+    TF_Output x[] = {out(placeholder(graph, "x", TF_INT64, s)), out(placeholder(graph, "w", TF_INT64, s))}, dy[2];
+    TF_Operation *made = num_inputs == 2 ? binary(graph, op, "y", x[0], x[1], s) : unary(graph, op, "y", x[0], s);
+    TF_Output y = out(made);
+    TF_AddGradients(graph, &y, 1, x, num_inputs, NULL, s, dy);
+    assert_fine(s);
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *values[2], *results[2] = {NULL};
+    for (int i = 0; i < 2; i++) {
+        values[i] = TF_AllocateTensor(TF_INT64, (int64_t[]){2}, 1, 2 * sizeof(int64_t));
+        memcpy(TF_TensorData(values[i]), i ? (int64_t[]){5, 7} : (int64_t[]){3, -2}, 2 * sizeof(int64_t));
+    }
+    TF_SessionRun(session, NULL, x, values, 2, dy, results, num_inputs, NULL, 0, NULL, s);
+    assert_fine(s);
+    for (int i = 0; i < num_inputs; i++) {
+        assert_int_equal(TF_TensorType(results[i]), TF_INT64);
+        assert_memory_equal(TF_TensorData(results[i]), expected[i], sizeof expected[i]);
+        TF_DeleteTensor(results[i]);
+    }
+    TF_DeleteTensor(values[0]);
+    TF_DeleteTensor(values[1]);
+    close_session(session, s);
+    TF_DeleteGraph(graph);
+    graph = TF_NewGraph();
+}
+
+static void whole_numbers_have_gradients(void **state)
+{
+    (void)state;
+    assert_whole_gradients("Mul", 2, (const int64_t[2][2]){{5, 7}, {3, -2}});
+    assert_whole_gradients("Sub", 2, (const int64_t[2][2]){{1, 1}, {-1, -1}});
+    assert_whole_gradients("Maximum", 2, (const int64_t[2][2]){{0, 0}, {1, 1}});
+    assert_whole_gradients("Square", 1, (const int64_t[2][2]){{6, -4}});
+    assert_whole_gradients("Abs", 1, (const int64_t[2][2]){{1, -1}});
+}
+
+static void what_has_no_gradient_of_whole_numbers_is_told_unless_it_stops_them(void **state)
+{
+    (void)state;
+    TF_Output x = out(placeholder(graph, "x", TF_FLOAT, s)), dy = {NULL, 0};
+    TF_Output most = out(binary(graph, "ArgMax", "most", x, out(constant(graph, "axis", int_tensor(0), s)), s));
+    TF_Output stopped = out(unary(graph, "StopGradient", "stopped", most, s));
+    TF_Output same = out(binary(graph, "Equal", "same", x, x, s));
+    TF_AddGradients(graph, &stopped, 1, &x, 1, NULL, s, &dy);
+    assert_fine(s);
+    assert_null(dy.oper);
+    TF_AddGradients(graph, &same, 1, &x, 1, NULL, s, &dy);
+    assert_fine(s);
+    assert_null(dy.oper);
+    TF_AddGradients(graph, &most, 1, &x, 1, NULL, s, &dy);
+    assert_wrong(s, TF_NOT_FOUND, "No gradient defined for op: ArgMax");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sessions_without_a_graph_run_by_names, begin, end),
         cmocka_unit_test_setup_teardown(gradients_of_a_product, begin, end),
+        cmocka_unit_test_setup_teardown(whole_numbers_have_gradients, begin, end),
+        cmocka_unit_test_setup_teardown(what_has_no_gradient_of_whole_numbers_is_told_unless_it_stops_them, begin, end),
         cmocka_unit_test_setup_teardown(nodes_of_gradients_have_names_of_classes, begin, end),
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_are_ones_own, begin, end),
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
@@ -736,6 +810,7 @@ int main(void)
 #ifndef ON_TENSORFLOW
         cmocka_unit_test_setup_teardown(loops_run_in_loops, begin, end),
         cmocka_unit_test_setup_teardown(gradients_go_back_through_loops, begin, end),
+        cmocka_unit_test_setup_teardown(gradients_of_whole_numbers_through_loops_are_refused, begin, end),
 #endif
         cmocka_unit_test_setup_teardown(what_is_missing_says_so, begin, end),
         cmocka_unit_test_setup_teardown(wrong_loops_say_what_is_wrong, begin, end),
