@@ -208,6 +208,39 @@ static void a_text_may_be_written_in_all_its_ways(void **state)
     tw_graph_destroy(graph);
 }
 
+/* As TensorFlow 1 names them, packed or in fields; a text that names other things there is passed over. */
+static void a_text_names_the_files_of_a_model(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    tw_graph_about *about = NULL;
+    const char *path = write_file(
+        "meta_info_def { tags: 'serve' } graph_def { node { name: 'x' op: 'Placeholder'\n"
+        "  attr { key: 'dtype' value { type: DT_STRING } } }\n"
+        "  node { name: 'y' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } } }\n"
+        "collection_def { key: 'saved_model_assets' value { any_list {\n"
+        "  value { type_url: 'type.googleapis.com/tensorflow.AssetFileDef'\n"
+        "    value: '\\n\\005\\n\\003x:0\\022\\005a.txt' }\n"
+        "  value { [type.googleapis.com/tensorflow.AssetFileDef] { tensor_info { name: 'y:0' } filename: 'b.txt' } }\n"
+        "} } }\n"
+        "collection_def { key: 'others' value { any_list {\n"
+        "  value { [type.googleapis.com/a.B] { filename: 'c' } } } } }");
+    assert_ok(tw_graph_load(graph, path, NULL, &about, &error));
+    unlink(path);
+    assert_int_equal(about->num_assets, 2);
+    assert_string_equal(about->assets[0].name, "a.txt");
+    assert_string_equal(about->assets[1].name, "b.txt");
+    tw_graph_about_destroy(about);
+    tw_graph_destroy(graph);
+    path = write_file("meta_info_def { } collection_def { value { any_list {\n"
+                      "  value { [type.googleapis.com/tensorflow.AssetFileDef]: 1 } } } }");
+    graph = tw_graph_create();
+    assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT, "a message in braces");
+    unlink(path);
+    tw_graph_destroy(graph);
+}
+
 /* All that a MetaGraphDef says beside its nodes, and a packed VariableDef. */
 static const char *const meta_graph[] = {
     "meta_info_def { tags: 'serve' tags: 'gpu' tensorflow_version: '2.0' }",
@@ -453,6 +486,7 @@ int main(void)
         cmocka_unit_test(variables_begin_with_their_own_initializers),
         cmocka_unit_test(what_is_no_text_of_a_graph_is_refused_by_line),
         cmocka_unit_test(a_text_may_be_written_in_all_its_ways),
+        cmocka_unit_test(a_text_names_the_files_of_a_model),
         cmocka_unit_test(a_meta_graph_that_names_what_is_not_there_is_refused_or_read),
         cmocka_unit_test(a_file_that_is_cut_short_does_no_harm),
         cmocka_unit_test(a_graph_without_sense_is_refused_by_what_it_lacks),

@@ -2,6 +2,7 @@
 #include "format/text_format.h"
 
 #include "base/status.h"
+#include "format/proto/text.pb-c.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -262,6 +263,34 @@ static tw_status parse_values(parser *p, const ProtobufCFieldDescriptor *field, 
     return status;
 }
 
+/* What is behind the '[' of "[type.googleapis.com/tensorflow.AssetFileDef]"; NULL for types that are passed over. */
+static const ProtobufCMessageDescriptor *take_type(parser *p)
+{
+    static const char asset[] = "type.googleapis.com/tensorflow.AssetFileDef]";
+    const char *type = p->at;
+    while (p->at < p->end && *p->at++ != ']')
+        ;
+    bool is_asset = (size_t)(p->at - type) == sizeof asset - 1 && memcmp(type, asset, sizeof asset - 1) == 0;
+    return is_asset ? &twi_text__asset_file_def__descriptor : NULL;
+}
+
+/* The message that an Any holds, of kind `held`: packed. */
+static tw_status parse_held(parser *p, const ProtobufCMessageDescriptor *held, int depth, twi_text *wire)
+{
+    const ProtobufCFieldDescriptor *value =
+        protobuf_c_message_descriptor_get_field_by_name(&twi_text__any__descriptor, "value");
+    twi_text block = {0};
+    char c = peek(p);
+    if (c != '{' && c != '<')
+        return fail(p, "a message in braces");
+    p->at++;
+    tw_status status = parse_message(p, held, c == '{' ? '}' : '>', depth + 1, &block);
+    if (status == TW_OK)
+        append_block(wire, value, &block);
+    twi_text_free(&block);
+    return status;
+}
+
 /* The fields up to `closing`, or to the end if that is 0; kind NULL: they are passed over. */
 static tw_status parse_message(parser *p, const ProtobufCMessageDescriptor *kind, char closing, int depth,
                                twi_text *wire)
@@ -271,10 +300,10 @@ static tw_status parse_message(parser *p, const ProtobufCMessageDescriptor *kind
     if (depth > DEEPEST)
         return fail(p, "messages that are not so deep in each other");
     while (status == TW_OK && peek(p) && peek(p) != closing) {
+        const ProtobufCMessageDescriptor *held = NULL;
         snprintf(name, sizeof name, "[]");
         if (take(p, '[')) /* the type of what a message of any kind holds */
-            while (p->at < p->end && *p->at++ != ']')
-                ;
+            held = take_type(p);
         else
             take_word(p, name);
         if (!*name)
@@ -284,7 +313,8 @@ static tw_status parse_message(parser *p, const ProtobufCMessageDescriptor *kind
         bool colon = take(p, ':');
         if (!colon && peek(p) != '{' && peek(p) != '<')
             return fail(p, "':' or '{'");
-        status = parse_values(p, field, depth, wire);
+        status = held && kind == &twi_text__any__descriptor ? parse_held(p, held, depth, wire)
+                                                            : parse_values(p, field, depth, wire);
         if (!take(p, ','))
             take(p, ';');
     }

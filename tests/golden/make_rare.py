@@ -578,6 +578,11 @@ program(
     {"x": np.array([b"a", b"q\"uote's", b"line\n\ttab\\ \x01\xc3\xa9", b"", b"e"], object)},
 )
 program(
+    "sentence_of_letters",
+    lambda: [raw.StringFormat(inputs=[holder(tf.string, [None], "x")], template="%s")],
+    {"x": np.array(["wörld, 日本".encode(), b"\x00\x1f\x7f\x80\xff'"], object)},
+)
+program(
     "sentence_of_cubes",
     lambda: [raw.StringFormat(inputs=[holder(tf.int32, None, "x")], template="%s", summarize=1)],
     {"x": np.arange(27, dtype=np.int32).reshape(3, 3, 3)},

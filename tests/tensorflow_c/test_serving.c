@@ -426,6 +426,17 @@ static void wrong_runs_say_what_is_wrong(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Passing non-empty run_metadata is invalid.");
     TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, s);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Must specify at least one target to fetch or execute.");
+#ifndef ON_TENSORFLOW
+    TF_Buffer *def = TF_NewBufferFromString(
+        "\n\014\n\001u\022\007Unheard\n\020\n\001n\022\010Identity\032\001u", 32);
+    TF_ImportGraphDefOptions *importing = TF_NewImportGraphDefOptions();
+    TF_GraphImportGraphDef(graph, def, importing, s);
+    assert_fine(s);
+    assert_null(run(session, (TF_Output){NULL, 0}, NULL, out(TF_GraphOperationByName(graph, "n")), s));
+    assert_wrong(s, TF_NOT_FOUND, "node 'n' (Identity): it needs 'u': Op type not registered 'Unheard'");
+    TF_DeleteImportGraphDefOptions(importing);
+    TF_DeleteBuffer(def);
+#endif
     TF_CloseSession(session, s);
     assert_fine(s);
     TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, (const TF_Operation *[]){y}, 1, NULL, s);

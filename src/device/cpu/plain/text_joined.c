@@ -4,7 +4,6 @@
 #include "device/cpu/plain/move.h"
 #include "tensor/tensor.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static tw_status prepare_format(twi_prepare *p)
     return twi_keep(p, &s, sizeof s);
 }
 
-/* In quotes, with C's escapes. */
+/* In quotes, with C's escapes; letters beyond ASCII as they are. */
 static void put_quoted(twi_text *text, const tw_string *string)
 {
     static const char from[] = "\n\r\t\"'\\", to[] = "nrt\"'\\";
@@ -48,7 +47,7 @@ static void put_quoted(twi_text *text, const tw_string *string)
         const char c = string->data[i], *special = c ? strchr(from, c) : NULL;
         if (special)
             twi_text_printf(text, "\\%c", to[special - from]);
-        else if (isprint((unsigned char)c) && (unsigned char)c < 128)
+        else if ((unsigned char)c >= 32 && c != 127)
             twi_text_append(text, &c, 1);
         else
             twi_text_printf(text, "\\%03o", (unsigned char)c);
