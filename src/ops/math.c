@@ -306,6 +306,12 @@ const twi_op twi_math_ops[] = {
     {"BatchMatMulV2", "x:T, y:T", "output:T",
      "T:{bfloat16,half,float,double,int16,int32,int64," TWI_COMPLEX "}; adj_x:bool=false; adj_y:bool=false",
      batch_matmul_shape, twi_gradient_batch_matmul},
+    {"BatchMatMulV3", "x:Ta, y:Tb", "output:Tout",
+     "Ta:{bfloat16,half,float,double,uint8,int8,int16,int32,int64," TWI_COMPLEX
+     "}; Tb:{bfloat16,half,float,double,uint8,int8,int16,int32,int64," TWI_COMPLEX
+     "}; Tout:{bfloat16,half,float,double,int16,int32,int64," TWI_COMPLEX
+     "}; adj_x:bool=false; adj_y:bool=false; grad_x:bool=false; grad_y:bool=false",
+     batch_matmul_shape, twi_gradient_batch_matmul, TWI_HOST_ONLY},
     {0},
 };
 

@@ -276,3 +276,17 @@ for d in (np.int8, np.int16):
     case("FloorMod", x=edges[1:, None], y=np.array([-3, -1, 4], d))
     fails("negative integer powers", "Pow", edges, np.array(-1, d))
 case("BatchMatMulV2", x=x(2, 3, 4, dtype=np.int16, low=-300, high=300), y=x(4, 2, dtype=np.int16, low=-300, high=300))
+
+# ---- products of bytes, with all of their values; of operands of one type ----
+
+for a in (np.int8, np.uint8):
+    for b in (np.int8, np.uint8):
+        for ax, ay in ((False, False), (True, False), (False, True)):
+            sides = [np.iinfo(a), np.iinfo(b)]
+            case("BatchMatMulV3",
+                 x=x(*((2, 7, 3) if ax else (2, 3, 7)), dtype=a, low=sides[0].min, high=sides[0].max + 1),
+                 y=x(*((5, 7) if ay else (7, 5)), dtype=b, low=sides[1].min, high=sides[1].max + 1),
+                 Tout=tf.int32, adj_x=ax, adj_y=ay)
+for d in (np.float32, np.float64, np.int16, np.int32, np.int64, np.complex64, np.complex128):
+    case("BatchMatMulV3", x=x(2, 1, 3, 4, dtype=d, low=-6, high=7), y=x(3, 4, 2, dtype=d, low=-6, high=7),
+         Tout=tf.as_dtype(d))

@@ -13,6 +13,7 @@ typedef struct product {
     bool conj_a, conj_b;              /* of complex numbers each factor's conjugate is taken */
     int rank;                         /* of the batch axes of the output */
     int64_t size[TW_MAX_RANK], a_step[TW_MAX_RANK], b_step[TW_MAX_RANK];
+    tw_status (*run)(const twi_run *r); /* of BatchMatMulV3, whose operands have types of their own */
 } product;
 
 static void batch_axes(product *d, tw_shape a, tw_shape b, tw_shape out)
@@ -73,6 +74,63 @@ static tw_status prepare_fused(twi_prepare *p)
     return twi_chain_biased(p, "MatMul");
 }
 
+/* ---- BatchMatMulV3: of one type, or bytes whose product is of int32 ---------------------------------------------- */
+
+static const void *widen_bytes(const twi_run *r, int input, int32_t *to)
+{
+    bool is_signed = r->input_operands[input].dtype == TW_INT8;
+    const int8_t *from = r->inputs[input];
+    for (int64_t i = 0; i < r->input_operands[input].elements; i++)
+        to[i] = is_signed ? from[i] : (uint8_t)from[i];
+    return to;
+}
+
+static tw_status matmul_bytes(const twi_run *r)
+{
+    int32_t *place = r->workspace;
+    const void *inputs[] = {widen_bytes(r, 0, place), widen_bytes(r, 1, place + r->input_operands[0].elements)};
+    twi_run inner = *r;
+    inner.inputs = inputs;
+    return matmul_int32(&inner);
+}
+
+static bool are_bytes(const twi_prepare *p)
+{
+    tw_dtype a = p->inputs[0].dtype, b = p->inputs[1].dtype;
+    return (a == TW_INT8 || a == TW_UINT8) && (b == TW_INT8 || b == TW_UINT8) && p->outputs[0].dtype == TW_INT32;
+}
+
+static tw_status accept_mixed(const twi_prepare *p)
+{
+    tw_dtype a = p->inputs[0].dtype, b = p->inputs[1].dtype, out = p->outputs[0].dtype;
+    return are_bytes(p) || (a == out && b == out)
+               ? TW_OK
+               : twi_fail(p->error, TW_UNIMPLEMENTED, "there is no product of %s and %s that is %s", tw_dtype_name(a),
+                          tw_dtype_name(b), tw_dtype_name(out));
+}
+
+static tw_status prepare_mixed(twi_prepare *p)
+{
+    static tw_status (*const runs[])(const twi_run *r) = {
+        [TW_BFLOAT16] = matmul_widened,  [TW_FLOAT16] = matmul_widened, [TW_FLOAT32] = matmul_float,
+        [TW_FLOAT64] = matmul_double,    [TW_INT16] = matmul_int16,     [TW_INT32] = matmul_int32,
+        [TW_INT64] = matmul_int64,       [TW_COMPLEX64] = matmul_complex64,
+        [TW_COMPLEX128] = matmul_complex128,
+    };
+    tw_status status = prepare(p);
+    if (status != TW_OK)
+        return status;
+    ((product *)p->state)->run = are_bytes(p) ? matmul_bytes : runs[p->outputs[0].dtype];
+    if (are_bytes(p))
+        p->workspace = (size_t)(p->inputs[0].elements + p->inputs[1].elements) * sizeof(int32_t);
+    return TW_OK;
+}
+
+static tw_status run_mixed(const twi_run *r)
+{
+    return ((const product *)r->state)->run(r);
+}
+
 const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_FLOAT_ROWS("MatMul", prepare, matmul, twi_free),
     TWI_WIDE_INTEGER_ROWS("MatMul", prepare, matmul, twi_free),
@@ -84,6 +142,7 @@ const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_WIDE_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     {"BatchMatMulV2", "plain", TWI_TYPE(TW_INT16), prepare, matmul_int16, twi_free},
     TWI_COMPLEX_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    {"BatchMatMulV3", "plain", 0, prepare_mixed, run_mixed, twi_free, accept_mixed},
     {"SparseMatMul", "plain", 0, prepare, matmul_widened, twi_free}, /* each operand float or bfloat16 */
     {"_FusedMatMul", "plain", TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32), prepare_fused, twi_chain_run, twi_chain_release},
     {0},
