@@ -279,9 +279,10 @@ static tw_status crash(void *user, int tower, void *const *outputs, tw_error *er
     return TW_OK;
 }
 
-/* Becomes a process that crashes while a node runs. */
+/* Becomes a process that crashes while a node runs, after many sessions that are gone. */
 static _Noreturn void crash_in_a_node(const char *folder)
 {
+    enum { GONE = 300 }; /* more than a report has room for */
     tw_session *session;
     tw_output batch;
     tw_graph *g = tw_graph_create();
@@ -289,6 +290,11 @@ static _Noreturn void crash_in_a_node(const char *folder)
     if (tw_set_crash_report(folder, false, NULL) != TW_OK)
         _exit(3);
     tw_input(g, "batch", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(2)}, 1, &batch);
+    for (int i = 0; i < GONE; i++) {
+        if (tw_session_create(g, NULL, &session, NULL) != TW_OK)
+            _exit(5);
+        tw_session_destroy(session);
+    }
     if (tw_session_create(g, NULL, &session, NULL) == TW_OK &&
         tw_session_set_source(session, "batch", crash, NULL, NULL) == TW_OK)
         tw_session_repeat(session, batch, 1, NULL);
