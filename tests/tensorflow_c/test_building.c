@@ -170,7 +170,7 @@ static void what_is_no_name_of_a_device_is_refused_by_a_session(void **state)
             TF_Tensor *one = float_tensor(NULL, 0, (float[]){1}), *result = run(session, x, one, fetches[i], s);
             assert_null(result);
             assert_wrong(s, TF_INVALID_ARGUMENT, "Malformed device specification 'foo'");
-            assert_non_null(strstr(TF_Message(s), "b = Neg["));
+            assert_non_null(strstr(TF_Message(s), "= Neg[T=DT_FLOAT, _device=\"foo\"](a)"));
             TF_DeleteTensor(one);
         }
         close_session(session, s);
