@@ -3,6 +3,8 @@
 # lost, and who plans something else is told so. Arguments: the program `tower`; "some": only what tasks do that nobody
 # looks at, and two that are lost.
 set -u
+# shellcheck source=tests/tasks.sh
+. "$(dirname "$0")/tasks.sh"
 tower=$(realpath "$1") some=${2-} here=$(realpath "$(dirname "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -14,10 +16,6 @@ fail() {
     echo "FAILED: $*" >&2
     tail -n 20 ./*.log >&2
     exit 1
-}
-
-is_running() { # PROCESS: of that number may be another's by now, and ours are in this folder
-    [ "$(readlink "/proc/$1/cwd")" = "$work" ]
 }
 
 options=(train mnist --data-set synthetic --cpu-threads 1 --batch-size 4 --towers 4 --log-every 0)
@@ -38,10 +36,6 @@ train() {
 same() {
     cmp "$1/model.ckpt-$3.data-00000-of-00001" "$2/model.ckpt-$3.data-00000-of-00001" ||
         fail "$1 and $2 differ at step $3"
-}
-
-newest() { # DIRECTORY: the step of its last checkpoint
-    sed -n '1s/.*model.ckpt-\([0-9]*\)".*/\1/p' "$1/checkpoint"
 }
 
 # The same bits on any number of tasks, and resumed on another.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 static atomic_llong skipped_ns, look_ns, standing_ns; /* 0: it goes */
 
@@ -18,6 +19,11 @@ void skip_seconds(double seconds)
 void skip_at_each_look(double seconds)
 {
     atomic_store(&look_ns, (long long)(seconds * 1e9));
+}
+
+void nap(void)
+{
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 static int64_t later(int64_t ns)

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 /* A carrier of messages in memory: what is sent lies with the receiver until it is due, in the order of who sent it.
  * Each player can be told to be late, to lose a message, to say it twice, to spoil it, to hang, or to end without a
@@ -44,12 +43,6 @@ typedef struct player {
 } player;
 
 static _Thread_local player *acting; /* by this thread; NULL: another thread of the library's */
-
-/* Between two looks for what another thread comes to. */
-static void nap(void)
-{
-    nanosleep(&(struct timespec){0, 1000000}, NULL);
-}
 
 static void lay_down(player *to, int from, const twi_header *header, const void *data, int64_t due_ns)
 {

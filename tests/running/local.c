@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { DEADLINE = 1000 }; /* seconds: it passes where a test skips them, and nowhere else */
@@ -46,11 +45,6 @@ static bool has_turned(twi_comm *c, int64_t ns)
 static bool has_heard(twi_comm *c, int task, int64_t ns)
 {
     return atomic_load(&((twi_exchange *)c)->peers[task].heard_ns) >= ns;
-}
-
-static void nap(void)
-{
-    nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 enum { LINES = 4, WORDS = 60, LONGEST = 1 << 18, CHANNEL = 5 };

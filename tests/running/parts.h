@@ -21,5 +21,6 @@ int run_waterfall(void);
 void skip_seconds(double seconds);
 void skip_at_each_look(double seconds); /* at the clock, of any thread; 0: no more */
 void stand_still(bool still);
+void nap(void); /* a moment, between two looks for what another thread comes to */
 
 #endif

@@ -451,7 +451,7 @@ static void all_comes_and_fails(task *t)
 /* Until somebody waits for the first message of the channel. */
 static void wait_for_a_place(task *t)
 {
-    for (bool waits = false; !waits; nanosleep(&(struct timespec){0, 100000}, NULL)) {
+    for (bool waits = false; !waits; nap()) {
         pthread_mutex_lock(&t->x.lock);
         const twi_channel *c = t->x.peers[FIRST].channels[CHANNEL];
         waits = c && c->direct.data;
@@ -497,9 +497,9 @@ static void nobody_writes_where_nobody_waits_any_more(void **state)
             half_comes_and_all_is_over(t);
         }
         while (!atomic_load(&lent))
-            nanosleep(&(struct timespec){0, 100000}, NULL);
+            nap();
         for (int k = 0; k < 20 && !atomic_load(&is_done); k++)
-            nanosleep(&(struct timespec){0, 1000000}, NULL);
+            nap();
         assert_false(atomic_load(&is_done));
         twi_exchange_drop(&t->x, lent);
         pthread_join(thread, NULL);
@@ -1093,7 +1093,7 @@ static void start(task *t)
     int before = t->looks;
     assert_ok(twi_exchange_start(&t->x, &error));
     while (t->looks == before) /* behind its first beat */
-        nanosleep(&(struct timespec){0, 100000}, NULL);
+        nap();
 }
 
 static void others_leave(task *t)
@@ -1144,7 +1144,7 @@ static void a_failure_is_told_to_all_once(void **state)
         t->times = 3;
         t->x.base.ops->abort(&t->x.base, TW_OUT_OF_RANGE, "no coffee");
         while (!atomic_load(&t->x.over))
-            nanosleep(&(struct timespec){0, 100000}, NULL);
+            nap();
         for (int to = FIRST; to <= LAST; to++)
             assert_int_equal(count_said(t, to, ABORT), to != OWN);
         for (int k = t->count - 2; k < t->count; k++)
@@ -1166,7 +1166,7 @@ static void who_sleeps_between_beats_tells_failures(void **state)
         task *t = begin_as(OWN, TASKS, &unasked);
         assert_ok(twi_exchange_start(&t->x, &error));
         while (t->count < 2)
-            nanosleep(&(struct timespec){0, 100000}, NULL);
+            nap();
         if (i == 1)
             t->x.base.ops->abort(&t->x.base, TW_OUT_OF_RANGE, "no coffee");
         twi_comm_close(&t->x.base);

@@ -9,14 +9,13 @@
 #include "run/session.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* ---- runs that wait for queues ----------------------------------------------------------------------------------- */
 
 /* Waits until so many threads wait for queues of the session. */
 static void wait_until_waiting(tw_session *s, int threads)
 {
-    for (int found = -1; found < threads; nanosleep(&(struct timespec){0, 1000000}, NULL)) {
+    for (int found = -1; found < threads; nap()) {
         found = 0;
         pthread_mutex_lock(&s->lock);
         for (const twi_resource *r = s->resources.first; r; r = r->next)
@@ -168,6 +167,14 @@ static void a_graph_that_was_held_is_given_back(void **state)
     tw_graph_destroy(g);
 }
 
+static void start_two_that_wait(tw_session *s, tw_output out, runner waiting[2])
+{
+    for (int i = 0; i < 2; i++) {
+        start(&waiting[i], s, 1 + i, out);
+        wait_until_waiting(s, 1 + i);
+    }
+}
+
 /* A kernel that waits in a lane is woken when the lane is cancelled, and others go on. */
 static void cancelling_a_lane_wakes_who_waits_there(void **state)
 {
@@ -178,10 +185,7 @@ static void cancelling_a_lane_wakes_who_waits_there(void **state)
     tw_dequeue(g, q, &out);
     tw_session *s = open_session(g, 0);
     runner waiting[2];
-    for (int i = 0; i < 2; i++) {
-        start(&waiting[i], s, 1 + i, out);
-        wait_until_waiting(s, 1 + i);
-    }
+    start_two_that_wait(s, out, waiting);
     tw_session_cancel_lane(s, 1);
     finish(&waiting[0]);
     assert_int_equal(waiting[0].status, TW_CANCELLED);
@@ -201,10 +205,7 @@ static void destroying_a_session_ends_runs_that_wait(void **state)
     tw_dequeue(g, q, &out);
     tw_session *s = open_session(g, 0);
     runner waiting[2];
-    for (int i = 0; i < 2; i++) {
-        start(&waiting[i], s, 1 + i, out);
-        wait_until_waiting(s, 1 + i);
-    }
+    start_two_that_wait(s, out, waiting);
     tw_session_destroy(s);
     for (int i = 0; i < 2; i++) {
         finish(&waiting[i]);

@@ -191,7 +191,7 @@ static void half_a_word_is_a_sign_of_life(void **state)
     atomic_store(heard, 0);
     write_all(&(uint32_t){TWI_MAGIC}, sizeof(uint32_t));
     while (atomic_load(heard) == 0)
-        nanosleep(&(struct timespec){0, 100000}, NULL);
+        nap();
     finish(c);
 }
 
@@ -279,7 +279,7 @@ static void beats_do_not_wait_for_room(void **state)
         atomic_store(&x->turn_ns, 0);
         while (atomic_load(&x->turn_ns) == 0) {
             pthread_cond_signal(&x->ends);
-            nanosleep(&(struct timespec){0, 100000}, NULL);
+            nap();
         }
     }
     while (recv(far, came, sizeof came, MSG_DONTWAIT) > 0)
@@ -310,7 +310,7 @@ static void *hear_a_word(void *argument)
 static void wait_until_it_waits(twi_comm *c, bool comes)
 {
     twi_exchange *x = (twi_exchange *)c;
-    for (bool waits = false; !waits; nanosleep(&(struct timespec){0, 100000}, NULL)) {
+    for (bool waits = false; !waits; nap()) {
         pthread_mutex_lock(&x->lock);
         const twi_channel *channel = x->peers[1].channels[CHANNEL];
         waits = channel && channel->direct.data && channel->lent == comes;
