@@ -201,6 +201,7 @@ static void what_is_not_there_is_named_by_each_command(void **state)
     };
     (void)state;
     TRY(lines);
+    assert_runs(0, "ulimit -S -n 24; $T launch -n 6 -- sh -c 'test $(ulimit -S -n) -eq 24'");
 }
 
 #define TRAIN "train mnist --data-set synthetic --batch-size 4 --format json "
@@ -267,10 +268,12 @@ static void what_was_trained_is_shown_and_written(void **state)
         {1, "show arrays.npz", "Invalid MetaGraphDef"},
         {1, "train mnist --data-set synthetic --max-steps 9 --train-dir chosen", "--resume continues it"},
         {1, "train mnist --data-set synthetic --train-dir frozen.pb", "cannot write 'frozen.pb/lock'"},
+        {1, "train mnist --data-set synthetic --train-dir dangling", "directory 'dangling': File exists"},
         {1, "train mnist --data-set synthetic --trace /dev/full --train-dir other", "expected a file to write"},
         {2, "train --resume --train-dir nowhere", "expected MODEL"},
     };
     (void)state;
+    assert_runs(0, "ln -s to/nothing dangling");
     TRY(lines);
 }
 

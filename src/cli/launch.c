@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,7 +43,19 @@ typedef struct tasks {
     struct pollfd ends[MOST_TASKS];      /* of a process; fd -1: it has ended, or the kernel does not tell */
     int code;                            /* of the first that failed, of its own accord if one did */
     int running;
+    struct rlimit files;                 /* as it was given to the launcher */
 } tasks;
+
+/* Sockets of 33 tasks are more than the 1,024 descriptors that a process may usually have without asking. */
+static void allow_sockets(tasks *t)
+{
+    enum { OTHERS = 32 };
+    rlim_t wanted = (rlim_t)t->count * (rlim_t)t->count + OTHERS;
+    getrlimit(RLIMIT_NOFILE, &t->files);
+    rlim_t most = t->files.rlim_max < wanted ? t->files.rlim_max : wanted;
+    if (t->files.rlim_cur < most)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){most, t->files.rlim_max}); /* or making them says why not */
+}
 
 static bool make_sockets(tasks *t)
 {
@@ -94,6 +107,7 @@ static void become(const tasks *t, int task)
     setenv("TOWER_DEADLINE", number, 1);
     if (t->s->share_cores && !t->start_theirs)
         share_cores(task, t->count);
+    setrlimit(RLIMIT_NOFILE, &t->files);
     signals_hand_on();
     execvp(t->words[0], t->words);
     complain("launch", "cannot start '%s': %s", t->words[0], strerror(errno));
@@ -251,7 +265,8 @@ static int run_again_and_again(tasks *t, int words)
         else
             complain("launch", "restart %" PRId64 " of %" PRId64 " after exit code %d", restart, t->s->max_restarts,
                      code);
-        *t = (tasks){.s = t->s, .words = t->words, .count = t->count, .start_theirs = t->start_theirs};
+        *t = (tasks){.s = t->s, .words = t->words, .count = t->count, .start_theirs = t->start_theirs,
+                     .files = t->files};
         code = run_tasks(t);
     }
     return code;
@@ -264,6 +279,7 @@ static int run(const void *given)
     int count = s->words.count, code = EXIT_USAGE;
     t.count = t.start_theirs ? 1 : s->tasks == NOT_GIVEN ? TASKS : (int)s->tasks;
     t.words = calloc((size_t)count + 2, sizeof *t.words); /* and --resume */
+    allow_sockets(&t);
     signals_watch(NULL);
     if (!t.words)
         return complain("launch", "out of memory") ? EXIT_DONE : EXIT_FAILED;

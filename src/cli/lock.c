@@ -60,10 +60,13 @@ static bool make_directories(const char *path, bool *made)
         if (*at && *at != '/')
             continue;
         snprintf(part, sizeof part, "%.*s", (int)(at - path), path);
-        if (stat(part, &about) != 0 && mkdir(part, 0777) == 0)
-            *made = true;
-        else if (stat(part, &about) != 0)
+        bool made_part = mkdir(part, 0777) == 0;
+        int reason = errno; /* why not, which is not what stat() then says */
+        *made |= made_part;
+        if (!made_part && stat(part, &about) != 0) {
+            errno = reason;
             return false;
+        }
         if (!*at)
             break;
     }
