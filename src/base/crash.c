@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { MOST_PLACES = 256, STACK_BYTES = 65536 };
+enum { PATIENCE = 10 }; /* seconds for the report and for other handlers */
 
 static const struct {
     int number;
@@ -28,6 +29,7 @@ enum { NUM_SIGNALS = sizeof signals / sizeof *signals };
 static twi_crash_place places[MOST_PLACES], nowhere;
 static atomic_llong latest_step;
 static atomic_bool wanted, reported;
+static volatile sig_atomic_t ending; /* the signal that the process ends by */
 static bool announces;
 static char folder[PATH_MAX], versions[4096];
 static struct sigaction before[NUM_SIGNALS];
@@ -158,6 +160,32 @@ static void report(int number, const siginfo_t *about)
     put(STDERR_FILENO, " says where\n");
 }
 
+/* Another's handler may wait for a lock that the signal came under, as Open MPI's does, which prints where it was. The
+ * other threads go on all the while: they tell the other tasks that this one is there. */
+static void on_alarm(int number)
+{
+    sigset_t awaited;
+    (void)number;
+    signal(ending, SIG_DFL);
+    raise(ending);
+    sigemptyset(&awaited);
+    sigaddset(&awaited, ending);
+    pthread_sigmask(SIG_UNBLOCK, &awaited, NULL); /* blocked where its handler was interrupted */
+}
+
+static void end_in_time(int number)
+{
+    sigset_t awaited;
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigemptyset(&action.sa_mask);
+    ending = number;
+    sigaction(SIGALRM, &action, NULL);
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &awaited, NULL);
+    alarm(PATIENCE);
+}
+
 /* The signal is left to whom it would have gone to: it comes again when this returns. */
 static void on_signal(int number, siginfo_t *about, void *context)
 {
@@ -166,6 +194,7 @@ static void on_signal(int number, siginfo_t *about, void *context)
     if (atomic_exchange(&reported, true))
         for (;;)
             pause(); /* another thread reports, and its signal ends this one too */
+    end_in_time(number);
     report(number, about);
     for (int i = 0; i < NUM_SIGNALS; i++)
         sigaction(signals[i].number, &before[i], NULL);
