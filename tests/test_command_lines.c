@@ -202,6 +202,11 @@ static void what_is_not_there_is_named_by_each_command(void **state)
     (void)state;
     TRY(lines);
     assert_runs(0, "ulimit -S -n 24; $T launch -n 6 -- sh -c 'test $(ulimit -S -n) -eq 24'");
+    assert_runs(143, "$T launch -n 1 -- sh -c 'kill -TERM $PPID; exec sleep 60'"); /* it had nothing to finish */
+    assert_runs(0, "$T launch -n 1 --max-restarts 1 -- sh -c 'echo >> tries; exit 143'; "
+                   "test $? -eq 143 && test $(wc -l < tries) -eq 1"); /* it was asked to stop */
+    assert_runs(7, "$T launch -n 1 -- sh -c 'trap \"exit 7\" USR1; kill -USR1 $PPID; "
+                   "for i in $(seq 600); do sleep 0.1; done'");
 }
 
 #define TRAIN "train mnist --data-set synthetic --batch-size 4 --format json "

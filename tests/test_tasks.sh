@@ -92,17 +92,17 @@ done
 train 2 KILL-on $(($(newest KILL-on) + 1)) --resume || fail "the run did not go on"
 
 # The launcher starts again what has lost a task, with one less; the end is that of a run that nobody disturbed. It has
-# no end before it has lost one, and then two steps more than are saved.
+# no end before it has lost one, and then two steps more than are saved. The script hands nothing on that comes behind
+# its words.
 cat > dies_once.sh << END
 steps=1000000
-case " \$* " in
-*' --resume '*) steps=\$((\$(sed -n '1s/.*model.ckpt-\([0-9]*\)".*/\1/p' again/checkpoint) + 2)) ;;
+case "\$TOWER_RESUME" in
+1) steps=\$((\$(sed -n '1s/.*model.ckpt-\([0-9]*\)".*/\1/p' again/checkpoint) + 2)) ;;
 *) [ "\$TOWER_TASK" != 2 ] || (until [ -e again/checkpoint ]; do sleep 0.05; done; kill -KILL \$\$) & ;;
 esac
-exec "$tower" "\$@" --max-steps \$steps
+exec "$tower" $(printf '%q ' "${options[@]}") --train-dir again --save-every 2 --max-steps \$steps
 END
-launch --tasks 3 --max-restarts 2 --elastic -- bash dies_once.sh "${options[@]}" --train-dir again --save-every 2 \
-    > again.log 2>&1 || fail "the launcher did not start again"
+launch --tasks 3 --max-restarts 2 --elastic -- bash dies_once.sh > again.log 2>&1 || fail "the launcher did not start again"
 step=$(newest again)
 grep -q '^tower launch: restart 1 of 2 after exit code 75, with 2 tasks$' again.log || fail "the restart is not told"
 "$tower" "${options[@]}" --train-dir alone --resume --max-steps "$step" > alone.log 2>&1 || fail "one process that goes on"

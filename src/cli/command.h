@@ -10,6 +10,9 @@
 /* AGAIN (EX_TEMPFAIL): another task was lost, and to start again may help. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_AGAIN = 75 };
 
+/* In the environment of what is started again, and not empty: `tower train` goes on as if --resume were given. */
+#define RESUME_VARIABLE "TOWER_RESUME"
+
 typedef struct command {
     const char *name;        /* one word, or a group and a word: "data fetch" */
     const char *summary;     /* one line for lists: small first letter, no full stop */

@@ -38,6 +38,7 @@ typedef struct tasks {
     char **words;                        /* of the command, ended by NULL */
     int count;                           /* of tasks */
     bool start_theirs;                   /* the command starts tasks itself; it is the only one here */
+    bool resume;                         /* they are started again */
     int sockets[MOST_TASKS][MOST_TASKS]; /* of i to k */
     pid_t processes[MOST_TASKS];         /* 0: it has ended */
     struct pollfd ends[MOST_TASKS];      /* of a process; fd -1: it has ended, or the kernel does not tell */
@@ -107,6 +108,8 @@ static void become(const tasks *t, int task)
     setenv("TOWER_DEADLINE", number, 1);
     if (t->s->share_cores && !t->start_theirs)
         share_cores(task, t->count);
+    if (t->resume)
+        setenv(RESUME_VARIABLE, "1", 1);
     setrlimit(RLIMIT_NOFILE, &t->files);
     signals_hand_on();
     execvp(t->words[0], t->words);
@@ -161,7 +164,9 @@ static void note_end(tasks *t, pid_t process, int status)
     t->ends[task].fd = -1;
     t->running--;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_AGAIN;
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && WTERMSIG(status) == signals_stop())
+        code = 128 + signals_stop(); /* before it had anything to finish */
+    else if (WIFSIGNALED(status))
         complain("launch", "task %d (process %d) was killed by signal %d (%s)", task, (int)process, WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     if (t->code == EXIT_DONE || (t->code == EXIT_AGAIN && code != EXIT_DONE)) /* which end was seen first is chance */
@@ -185,6 +190,8 @@ static void wait_for_all(tasks *t)
                 kill(t->processes[0], signals_stop());
             told = true;
         }
+        if (signals_take_save() && t->processes[0])
+            kill(t->processes[0], SIGUSR1);
         if (t->code != EXIT_DONE && failed_at == 0)
             failed_at = seconds_now();
         if (failed_at > 0 && seconds_now() - failed_at > (double)t->s->deadline + GRACE) {
@@ -244,10 +251,12 @@ static int shrink(tasks *t, char number[16])
     return count;
 }
 
-/* Whether a task was lost, rather than that the work is done, cannot be done, or was asked to stop. */
+/* Whether a task was lost, rather than that the work is done, cannot be done, or was asked to stop. Not only here: who
+ * speaks to srun's tasks does not speak to this process. */
 static bool may_go_on(int code)
 {
-    return code != EXIT_DONE && code != EXIT_FAILED && code != EXIT_USAGE && !signals_stop();
+    bool asked = signals_stop() || code == 128 + SIGTERM || code == 128 + SIGINT || code == 128 + SIGHUP;
+    return code != EXIT_DONE && code != EXIT_FAILED && code != EXIT_USAGE && !asked;
 }
 
 static int run_again_and_again(tasks *t, int words)
@@ -255,10 +264,11 @@ static int run_again_and_again(tasks *t, int words)
     char number[16];
     int code = run_tasks(t);
     for (int64_t restart = 1; restart <= t->s->max_restarts && may_go_on(code); restart++) {
-        t->words[words] = "--resume";
+        if (t->start_theirs)
+            t->words[words] = "--resume"; /* what is in the environment may stay on this machine */
         sleep(REST);
         if (signals_stop())
-            break;
+            return 128 + signals_stop();
         if (t->s->elastic)
             complain("launch", "restart %" PRId64 " of %" PRId64 " after exit code %d, with %d tasks", restart,
                      t->s->max_restarts, code, shrink(t, number));
@@ -266,7 +276,7 @@ static int run_again_and_again(tasks *t, int words)
             complain("launch", "restart %" PRId64 " of %" PRId64 " after exit code %d", restart, t->s->max_restarts,
                      code);
         *t = (tasks){.s = t->s, .words = t->words, .count = t->count, .start_theirs = t->start_theirs,
-                     .files = t->files};
+                     .files = t->files, .resume = true};
         code = run_tasks(t);
     }
     return code;
@@ -304,7 +314,7 @@ static const option options[] = {
     {"share-cores", "HOW", OPTION_CHOICE, offsetof(settings, share_cores), "whether each task gets its part of the cores",
      .initial = "on", .choices = "off|on"},
     {"max-restarts", "N", OPTION_NUMBER, offsetof(settings, max_restarts),
-     "start again so often, with --resume, when a task was lost", .initial = "0", .least = 0, .most = 1000000},
+     "start again so often, to be resumed, when a task was lost", .initial = "0", .least = 0, .most = 1000000},
     {"elastic", NULL, OPTION_FLAG, offsetof(settings, elastic), "each time with one task less"},
     {0},
 };
@@ -320,10 +330,11 @@ const command launch_command = {
         "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
         "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
         "TERM go to task 0, which finishes the step, saves, and lets all others end.\n\n"
-        "--max-restarts starts all again when a task was lost, with --resume behind the words of the command, and "
-        "--elastic with one task less each time. A command that starts tasks itself, mpirun or srun, is started "
-        "once; its -n is what --elastic counts down. Who failed for a reason of his own (exit code 1 or 2) is not "
-        "started again.",
+        "--max-restarts starts all again when a task was lost, with " RESUME_VARIABLE " in the environment, which "
+        "`tower train` takes for --resume, also within a script; --elastic does so with one task less each time. A "
+        "command that starts tasks itself, mpirun or srun, is started once, and again with --resume behind its words; "
+        "its -n is what --elastic counts down. Who failed for a reason of his own (exit code 1 or 2), or was asked to "
+        "stop (129, 130 or 143), is not started again. USR1 goes to task 0, which saves.",
     .examples = "tower launch --tasks 2 -- tower train cifar10 --train-dir train --max-steps 1000\n"
                 "tower launch --tasks 4 --deadline 10 -- tower train mnist --cpu-threads 1 --towers 8\n"
                 "tower launch --max-restarts 3 --elastic -- mpirun -n 4 tower train cifar10 --train-dir train",

@@ -58,20 +58,24 @@ static const char *preset_text(const presets *presets, const char *name)
 static bool read_presets(const void *given, presets *presets)
 {
     const settings *s = given;
+    const char *again = getenv(RESUME_VARIABLE);
     char own[64];
     struct presets file = {0};
     bool good = !s->config || config_read("train", s->config, NULL, &file), bad = false;
     const char *resume = preset_text(&file, "resume"), *directory = preset_text(&file, "train-dir");
     if (s->job.train_dir || !directory)
         directory = s->job.train_dir || s->job.model >= 0 ? job_train_dir(&s->job, own, sizeof own) : NULL;
-    if (good && directory && (s->resume || (resume && strcmp(resume, "on") == 0))) {
+    bool is_again = again && again[0];
+    if (good && directory && (s->resume || is_again || (resume && strcmp(resume, "on") == 0))) {
         cJSON *before = run_file_read("train", directory, &bad);
         good = !bad && (!before || run_file_presets(before, directory, NULL, presets) ||
                         complain("train", "out of memory"));
         cJSON_Delete(before);
     }
     presets_free(&file);
-    return good && (!s->config || config_read("train", s->config, NULL, presets));
+    return good && (!s->config || config_read("train", s->config, NULL, presets)) &&
+           (!is_again || presets_add(presets, RESUME_VARIABLE, "resume", "on", false) ||
+            complain("train", "out of memory"));
 }
 
 /* A run that would mix with an earlier one's files is refused. */
