@@ -170,10 +170,10 @@ static void pause_for(const twi_exchange *x, int64_t begin_ns, twi_progress prog
         sleep_ns(waited < LONGEST * SHARE ? (long)(waited / SHARE) : LONGEST);
 }
 
-static void pump_for(twi_exchange *x, int times, int64_t begin)
+static void pump_for(twi_exchange *x, int task, int times, int64_t begin)
 {
     enum { SPINS = 50 };
-    twi_progress progress = x->carrier->pump(x);
+    twi_progress progress = x->carrier->pump(x, task);
     if (times >= SPINS)
         pause_for(x, begin, progress);
 }
@@ -198,7 +198,7 @@ static bool may_wait(twi_exchange *x, int task, const char *what, int times, int
 void twi_exchange_wait(twi_exchange *x, int task, const char *what, int times, int64_t begin)
 {
     if (may_wait(x, task, what, times, begin))
-        pump_for(x, times, begin);
+        pump_for(x, task, times, begin);
 }
 
 /* The same, whoever carries. */
@@ -686,7 +686,7 @@ static bool is_to_say(twi_comm *c, uint64_t text)
     while (waits && !atomic_load(&x->failed)) {
         waits = !atomic_load(&first->left) && seconds_since(begin) < PATIENCE; /* what it said came before it left */
         if (x->carrier->pump)
-            x->carrier->pump(x);
+            x->carrier->pump(x, 0);
         if (atomic_load(&first->said) == text)
             return false;
         sleep_ns(PAUSE);
@@ -802,7 +802,7 @@ static void tell_all(twi_exchange *x)
             p->told = p->told || i == x->base.task || mention(x, i, ABORT, (uint64_t)status, why, false);
             missing += !p->told && !atomic_load(&p->left);
         }
-        moves = x->carrier->pump && x->carrier->pump(x) != TWI_NOTHING;
+        moves = x->carrier->pump && x->carrier->pump(x, -1) != TWI_NOTHING;
         sleep_ns(missing > 0 || moves ? 1000000 : 0);
     } while ((missing > 0 || moves) && seconds_since(begin) < 1);
     pthread_mutex_lock(&x->lock);
@@ -827,7 +827,7 @@ static void rest(twi_exchange *x, double pause)
     if (!x->carrier->pump)
         rest_until_the_end(x, pause / TURNS);
     else
-        sleep_ns(x->carrier->pump(x) != TWI_NOTHING ? 50000 : 1000000);
+        sleep_ns(x->carrier->pump(x, -1) != TWI_NOTHING ? 50000 : 1000000);
 }
 
 static void *beat(void *argument)

@@ -79,9 +79,9 @@ typedef struct twi_carrier_ops {
     /* Whether all was sent, or will be without anybody's doing. `data` may be overwritten afterwards. A patient one
      * waits while twi_exchange_goes_on(); else nothing is sent if there is no room at once. */
     bool (*put)(twi_exchange *x, int to, const twi_header *header, const void *data, bool patient);
-    /* Takes in what has come and moves on what is to go, without waiting. From any thread. NULL: threads of the carrier
-     * do that all the time. */
-    twi_progress (*pump)(twi_exchange *x);
+    /* Takes in what has come and moves on what is to go, without waiting. From any thread. `task` is whose message is
+     * waited for, -1: nobody's. NULL: threads of the carrier do that all the time. */
+    twi_progress (*pump)(twi_exchange *x, int task);
     void (*close)(twi_exchange *x); /* frees x, after twi_exchange_clear() */
 } twi_carrier_ops;
 

@@ -90,10 +90,11 @@ static bool take_letter(player *p, int from)
     return true;
 }
 
-static twi_progress player_pump(twi_exchange *x)
+static twi_progress player_pump(twi_exchange *x, int task)
 {
     player *p = (player *)x;
     twi_progress progress = TWI_NOTHING;
+    (void)task;
     for (; atomic_load(&p->held); nap())
         if (acting != p)
             atomic_store(&p->stands, true);

@@ -32,6 +32,7 @@ typedef struct task {
     bool deaf;                               /* nothing can be sent */
     int refuses, times;                      /* that task has no room for a failure so often */
     atomic_int looks;                        /* for what has come */
+    atomic_int awaited;                      /* whose message the last one was for */
     void (*_Atomic then)(struct task *task); /* at each look */
     bool closed;
     int64_t silent_ns; /* when the one behind the last was heard of */
@@ -56,10 +57,11 @@ static bool task_put(twi_exchange *x, int to, const twi_header *header, const vo
 }
 
 /* Who has looked so often waits in vain. */
-static twi_progress task_pump(twi_exchange *x)
+static twi_progress task_pump(twi_exchange *x, int from)
 {
     enum { PATIENCE = 100 };
     task *t = (task *)x;
+    t->awaited = from;
     void (*then)(task * task) = t->then;
     if (then)
         then(t);
@@ -1064,6 +1066,7 @@ static void who_waits_looks_now_and_then_who_is_there(void **state)
         twi_exchange_wait(&t->x, FIRST, "a word", i, twi_monotonic_ns());
     assert_false(atomic_load(&t->x.failed));
     assert_int_equal(t->looks, LOOKS - 1);
+    assert_int_equal(t->awaited, FIRST);
     twi_exchange_wait(&t->x, FIRST, "a word", LOOKS - 1, twi_coarse_ns());
     assert_int_equal(t->looks, LOOKS - 1);
     assert_silent(t, LAST);

@@ -220,15 +220,27 @@ static void take_piece(carrier *c, int from, size_t bytes)
     listen_for_any(c, from);
 }
 
-/* Whether anything had come. */
-static bool take_in(carrier *c)
+/* Open MPI's Testsome looks and then moves on what comes, its Test looks once more after that: what is waited for is
+ * seen as soon as it is there. Returns how many of the receives have ended. */
+static int test_receives(carrier *c, int awaited, int *code)
 {
     int count = 0;
+    *code = mpi.calls.Testsome(c->x.base.tasks, c->requests, &count, c->done, c->statuses);
+    if (count != 0 || awaited < 0 || c->requests[awaited] == mpi.calls.no_request)
+        return count == MPI_UNDEFINED ? 0 : count;
+    *code = mpi.calls.Test(&c->requests[awaited], &count, &c->statuses[0]);
+    c->done[0] = awaited;
+    c->statuses[0].MPI_ERROR = *code;
+    return *code == MPI_SUCCESS ? count : 1;
+}
+
+/* Whether anything had come, of that task or others. */
+static bool take_in(carrier *c, int awaited)
+{
+    int code;
     while (c->num_unheard)
         listen_for_any(c, c->unheard[--c->num_unheard]);
-    int code = mpi.calls.Testsome(c->x.base.tasks, c->requests, &count, c->done, c->statuses);
-    if (count == MPI_UNDEFINED)
-        return false;
+    int count = test_receives(c, awaited, &code);
     for (int i = 0; i < count; i++) {
         int from = c->done[i], bytes = 0;
         if (code != MPI_SUCCESS && c->statuses[i].MPI_ERROR != MPI_SUCCESS) {
@@ -501,7 +513,7 @@ static void look_at_processes(carrier *c)
     c->looked_ns = twi_coarse_ns();
     if (poll(c->processes, (nfds_t)c->x.base.tasks, 0) <= 0)
         return;
-    while (take_in(c))
+    while (take_in(c, -1))
         ;
     for (int i = 0; i < c->x.base.tasks; i++)
         if (c->processes[i].fd >= 0 && c->processes[i].revents) {
@@ -513,14 +525,14 @@ static void look_at_processes(carrier *c)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static twi_progress pump(twi_exchange *x)
+static twi_progress pump(twi_exchange *x, int task)
 {
     carrier *c = (carrier *)x;
     if (pthread_mutex_trylock(&c->lock) != 0)
         return TWI_NOTHING; /* somebody else is at it */
     twi_progress progress = TWI_NOTHING;
     if (!atomic_load(&x->over)) {
-        bool came = take_in(c);
+        bool came = take_in(c, task);
         if (!came || c->under_way) { /* else somebody waits for just that */
             move_slots_on(c);
             look_at_processes(c);
