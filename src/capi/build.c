@@ -526,6 +526,7 @@ static void write_def(const TF_OperationDescription *d, wire *def)
         wire_text(&node, DEVICE, d->device);
     write_attrs(d, &node, ATTR);
     wire_message(def, NODE, &node);
+    write_versions(def);
     if (may_call(d))
         write_library(def, d->graph);
 }

@@ -98,6 +98,8 @@ static inline TF_Output output_of(const TF_Graph *graph, tw_output output)
 {
     return (TF_Output){operation_of(graph, output.node), output.index};
 }
+/* Says in a GraphDef that it is a new one: in old ones the shape [] of a placeholder means that nothing is known. */
+void write_versions(wire *def);
 /* The name of a node that is called so, or lies in a scope that is; NULL: there is none. */
 const char *find_in_scope(const tw_graph *graph, const char *scope);
 /* An output of the graph for Tower; false: it is none, and the status says so. */

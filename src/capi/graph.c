@@ -239,19 +239,25 @@ void TF_GraphGetTensorShape(TF_Graph *graph, TF_Output output, int64_t *dims, in
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
-enum { VERSION = 134 }; /* of graphs: tw_graph_export()'s */
-
-static void write_versions(wire *w)
+static void write_version_def(wire *w)
 {
-    enum { PRODUCER = 1 };
+    enum { PRODUCER = 1, VERSION = 134 }; /* of graphs: tw_graph_export()'s */
     wire_int(w, PRODUCER, VERSION);
+}
+
+void write_versions(wire *def)
+{
+    enum { VERSIONS = 4 };
+    wire versions = {0};
+    write_version_def(&versions);
+    wire_message(def, VERSIONS, &versions);
 }
 
 void TF_GraphVersions(TF_Graph *graph, TF_Buffer *output_version_def, TF_Status *status)
 {
     (void)graph;
     wire versions = {0};
-    write_versions(&versions);
+    write_version_def(&versions);
     fill_buffer(output_version_def, &versions, status);
 }
 
@@ -267,16 +273,14 @@ static tw_status write_node(wire *w, const TF_Operation *oper, tw_error *error)
 
 void TF_GraphToGraphDef(TF_Graph *graph, TF_Buffer *output_graph_def, TF_Status *status)
 {
-    enum { VERSIONS = 4 };
-    wire def = {0}, versions = {0};
+    wire def = {0};
     tw_error error = TW_NO_ERROR;
     pthread_rwlock_rdlock(&graph->lock);
     for (int i = 0; i < graph->num_operations && error.status == TW_OK; i++)
         write_node(&def, graph->operations[i], &error);
     write_library(&def, graph);
     pthread_rwlock_unlock(&graph->lock);
-    write_versions(&versions);
-    wire_message(&def, VERSIONS, &versions);
+    write_versions(&def);
     if (error.status == TW_OK && def.size > INT32_MAX)
         set_status(
             status, TF_INVALID_ARGUMENT,
@@ -349,6 +353,7 @@ static tw_graph *make_changed(const TF_Graph *graph, TF_Output from, TF_Input to
             write_changed(&def, from, to, error);
         else
             write_node(&def, graph->operations[i], error);
+    write_versions(&def);
     if (error->status == TW_OK && (def.failed || !changed))
         *error = (tw_error){TW_RESOURCE_EXHAUSTED, "out of memory"};
     if (error->status == TW_OK)

@@ -360,6 +360,7 @@ static void write_loop(const TF_WhileParams *p, const char *name, wire *loop, TF
         node = begin_node(name, "Exit", i, text, NULL);
         end_node(loop, &node, TF_OperationOutputType(p->cond_inputs[i]));
     }
+    write_versions(loop);
     if (loop->failed)
         set_no_memory(status);
 }

@@ -207,6 +207,23 @@ static void shapes_are_refined(void **state)
     TF_DeleteGraph(other);
 }
 
+/* In graphs of before 2017 it meant that nothing is known, so messages have to say that they are new. */
+static void placeholder_of_a_scalar_has_the_shape_of_one(void **state)
+{
+    (void)state;
+    TF_OperationDescription *d = TF_NewOperation(graph, "Placeholder", "x");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrShape(d, "shape", NULL, 0);
+    TF_Operation *x = TF_FinishOperation(d, s), *y;
+    assert_fine(s);
+    y = unary(graph, "Neg", "y", out(x), s);
+    assert_int_equal(TF_GraphGetTensorNumDims(graph, out(y), s), 0);
+    TF_UpdateEdge(graph, out(x), (TF_Input){y, 0}, s); /* makes the graph anew */
+    assert_fine(s);
+    TF_AttrMetadata m = TF_OperationGetAttrMetadata(x, "shape", s);
+    assert_true(m.type == TF_ATTR_SHAPE && m.total_size == 0);
+}
+
 static TF_Operation *finish(TF_OperationDescription *d)
 {
     TF_Operation *made = TF_FinishOperation(d, s);
@@ -765,6 +782,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_of_devices_are_kept_as_they_are_given, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_name_of_a_device_is_refused_by_a_session, begin, end),
         cmocka_unit_test_setup_teardown(shapes_are_refined, begin, end),
+        cmocka_unit_test_setup_teardown(placeholder_of_a_scalar_has_the_shape_of_one, begin, end),
         cmocka_unit_test_setup_teardown(attributes_are_read_as_they_were_set, begin, end),
         cmocka_unit_test_setup_teardown(attributes_of_ones_own_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(tensors_are_attributes, begin, end),
