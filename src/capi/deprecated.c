@@ -47,17 +47,6 @@ TF_DeviceList *TF_DeprecatedSessionListDevices(TF_DeprecatedSession *session, TF
     return TF_SessionListDevices(session->session, status);
 }
 
-void TF_ExtendGraph(TF_DeprecatedSession *session, const void *proto, size_t proto_len, TF_Status *status)
-{
-    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
-    if (options)
-        TF_GraphImportGraphDef(session->graph, &(TF_Buffer){proto, proto_len, NULL}, options, status);
-    else
-        set_no_memory(status);
-    TF_DeleteImportGraphDefOptions(options);
-    session->has_graph |= is_ok(status);
-}
-
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 /* What names stand for: inputs, outputs, targets. */
@@ -74,15 +63,20 @@ static TF_Operation *find_operation(const TF_DeprecatedSession *session, const c
     return found;
 }
 
-/* "NAME:INDEX"; "NAME" is the first. */
-static bool find_named(const TF_DeprecatedSession *session, const char *name, TF_Output *found, TF_Status *status)
+/* "NAME:INDEX"; "NAME" is the first. `oper` NULL: there is none. */
+static TF_Output output_named(const TF_DeprecatedSession *session, const char *name)
 {
     const char *colon = strrchr(name, ':');
     char *end = NULL;
     long index = colon ? strtol(colon + 1, &end, 10) : 0;
     bool is_number = colon && end != colon + 1 && *end == 0 && index >= 0 && index < INT_MAX;
-    *found = (TF_Output){find_operation(session, name, is_number ? (size_t)(colon - name) : strlen(name)),
-                         is_number ? (int)index : 0};
+    return (TF_Output){find_operation(session, name, is_number ? (size_t)(colon - name) : strlen(name)),
+                       is_number ? (int)index : 0};
+}
+
+static bool find_named(const TF_DeprecatedSession *session, const char *name, TF_Output *found, TF_Status *status)
+{
+    *found = output_named(session, name);
     if (!found->oper)
         set_status(status, TF_INVALID_ARGUMENT, "there is no '%s' in the graph", name);
     return found->oper;
@@ -104,7 +98,7 @@ static bool find_all(const TF_DeprecatedSession *session, const char **input_nam
     for (int i = 0; i < noutputs && is_ok(status); i++)
         find_named(session, output_names[i], &found->outputs[ninputs + i], status);
     for (int i = 0; i < ntargets && is_ok(status); i++) {
-        found->targets[i] = find_operation(session, target_names[i], strlen(target_names[i]));
+        found->targets[i] = output_named(session, target_names[i]).oper; /* may be given as an output */
         if (!found->targets[i])
             set_status(status, TF_NOT_FOUND, "there is no '%s' in the graph", target_names[i]);
     }
@@ -115,6 +109,68 @@ static void free_names(names *found)
 {
     free(found->outputs);
     free(found->targets);
+}
+
+/* ---- extending -------------------------------------------------------------------------------------------------- */
+
+/* What a node reads, runs behind or lies beside may be in the graph already. */
+static void lead_to_graph(const TF_DeprecatedSession *session, const wire_field *name, size_t skipped,
+                          TF_ImportGraphDefOptions *options)
+{
+    char *text = strndup((const char *)name->data + skipped, name->size - skipped);
+    TF_Output found = text ? output_named(session, text) : (TF_Output){0};
+    if (found.oper && skipped)
+        TF_ImportGraphDefOptionsRemapControlDependency(options, TF_OperationName(found.oper), found.oper);
+    else if (found.oper)
+        TF_ImportGraphDefOptionsAddInputMapping(options, TF_OperationName(found.oper), found.index, found);
+    free(text);
+}
+
+/* The field of that number, the last one, in a message that lies in another. */
+static wire_field field_in(const wire_field *message, int number)
+{
+    wire_field field, found = {0};
+    wire_reader r = wire_read(message->data, message->size);
+    while (message->type == 2 && wire_next(&r, &field))
+        if (field.number == number)
+            found = field;
+    return found;
+}
+
+static void lead_node(const TF_DeprecatedSession *session, const wire_field *node, TF_ImportGraphDefOptions *options)
+{
+    enum { INPUT = 3, ATTR = 5, KEY = 1, VALUE = 2, LIST = 1, S = 2, LOC = sizeof "loc:@" - 1 };
+    wire_field field, beside;
+    wire_reader r = wire_read(node->data, node->size);
+    while (wire_next(&r, &field)) {
+        if (field.number == INPUT && field.type == 2)
+            lead_to_graph(session, &field, field.size > 0 && *field.data == '^', options);
+        wire_field key = field.number == ATTR ? field_in(&field, KEY) : (wire_field){0};
+        if (key.type != 2 || !wire_is_text(&key, "_class"))
+            continue;
+        wire_field value = field_in(&field, VALUE), list = field_in(&value, LIST);
+        wire_reader names = wire_read(list.data, list.size);
+        while (list.type == 2 && wire_next(&names, &beside))
+            if (beside.number == S && beside.type == 2 && beside.size > LOC)
+                lead_to_graph(session, &beside, LOC, options);
+    }
+}
+
+void TF_ExtendGraph(TF_DeprecatedSession *session, const void *proto, size_t proto_len, TF_Status *status)
+{
+    enum { NODE = 1 };
+    wire_field field;
+    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
+    wire_reader r = wire_read(proto, options ? proto_len : 0);
+    while (wire_next(&r, &field))
+        if (field.number == NODE && field.type == 2)
+            lead_node(session, &field, options);
+    if (options)
+        TF_GraphImportGraphDef(session->graph, &(TF_Buffer){proto, proto_len, NULL}, options, status);
+    else
+        set_no_memory(status);
+    TF_DeleteImportGraphDefOptions(options);
+    session->has_graph |= is_ok(status);
 }
 
 /* ---- running ---------------------------------------------------------------------------------------------------- */

@@ -667,6 +667,57 @@ static void parts_of_a_run_run_once(void **state)
     close_session(session, s);
 }
 
+/* As messages of so many nodes, which name what came in others. */
+static void extend(TF_DeprecatedSession *session, TF_Operation *const *opers, int count)
+{
+    char *def = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&def, &size);
+    for (int i = 0; i < count; i++) {
+        TF_Buffer *node = TF_NewBuffer();
+        TF_OperationToNodeDef(opers[i], node, s);
+        assert_fine(s);
+        assert_true(node->length < 128);
+        fprintf(file, "\x0a%c", (char)node->length);
+        fwrite(node->data, node->length, 1, file);
+        TF_DeleteBuffer(node);
+    }
+    fclose(file);
+    TF_ExtendGraph(session, def, size, s);
+    assert_fine(s);
+    free(def);
+}
+
+static void sessions_without_a_graph_grow_message_by_message(void **state)
+{
+    (void)state;
+    TF_SessionOptions *options = TF_NewSessionOptions();
+    TF_DeprecatedSession *session = TF_NewDeprecatedSession(options, s);
+    TF_DeleteSessionOptions(options);
+    TF_Operation *x = placeholder(graph, "x", TF_INT32, s), *split, *sum;
+    TF_OperationDescription *d = TF_NewOperation(graph, "IdentityN", "split");
+    TF_AddInputList(d, (TF_Output[]){out(x), out(x)}, 2);
+    split = TF_FinishOperation(d, s);
+    d = TF_NewOperation(graph, "AddV2", "sum");
+    TF_AddInput(d, (TF_Output){split, 1});
+    TF_AddInput(d, out(x));
+    TF_AddControlInput(d, split);
+    TF_ColocateWith(d, x);
+    sum = TF_FinishOperation(d, s);
+    assert_fine(s);
+    extend(session, &x, 1);
+    extend(session, &split, 1);
+    extend(session, (TF_Operation *[]){sum, unary(graph, "Neg", "neg", out(sum), s)}, 2);
+    const char *in[] = {"x:0"}, *neg[] = {"neg"}, *targets[] = {"split:1"};
+    TF_Tensor *three = int_tensor(3), *result;
+    TF_Run(session, NULL, in, &three, 1, neg, &result, 1, targets, 1, NULL, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), -6);
+    TF_DeleteTensor(result);
+    TF_DeleteDeprecatedSession(session, s);
+    assert_fine(s);
+}
+
 static void sessions_without_a_graph_run_by_names(void **state)
 {
     (void)state;
@@ -789,6 +840,7 @@ static void what_has_no_gradient_of_whole_numbers_is_told_unless_it_stops_them(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sessions_without_a_graph_grow_message_by_message, begin, end),
         cmocka_unit_test_setup_teardown(sessions_without_a_graph_run_by_names, begin, end),
         cmocka_unit_test_setup_teardown(gradients_of_a_product, begin, end),
         cmocka_unit_test_setup_teardown(whole_numbers_have_gradients, begin, end),
