@@ -242,6 +242,8 @@ typedef struct tw_timeline {
 
 /* When each device did what in the latest traced run. Yours: tw_timeline_destroy(), before the session. */
 TW_API tw_status tw_session_timeline(tw_session *session, tw_timeline **timeline, tw_error *error);
+/* The same for the latest run of a lane. */
+TW_API tw_status tw_session_timeline_in(tw_session *session, int lane, tw_timeline **timeline, tw_error *error);
 TW_API void tw_timeline_destroy(tw_timeline *timeline); /* NULL is fine */
 
 /* Of several tasks: when the others' devices did what in the latest traced run becomes known to this one, for the calls

@@ -173,10 +173,17 @@ const TF_Graph *session_graph(const TF_Session *session);
 bool places_softly(const TF_SessionOptions *options);
 tw_session *tower_session_of(const TF_Session *session);
 struct partial_run **partial_runs_of(TF_Session *session); /* the first of them */
-/* A run of the graph, whose lock is not held, in a lane that nobody else is in. timeout_ms not above 0: as long as the
- * session's options say. */
-void run_session(TF_Session *session, int64_t timeout_ms, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                 int num_fetches, tw_tensor **results, TF_Status *status);
+/* How a run is to be, as RunOptions and who asks say. */
+typedef struct run_settings {
+    int64_t timeout_ms; /* not above 0: as long as the session's options say */
+    wire *metadata;     /* the run is traced, and this RunMetadata tells when what ran; NULL: it is not */
+} run_settings;
+/* A run of the graph, whose lock is not held, in a lane that nobody else is in. */
+void run_session(TF_Session *session, run_settings settings, const tw_feed *feeds, int num_feeds,
+                 const tw_output *fetches, int num_fetches, tw_tensor **results, TF_Status *status);
+
+/* -- metadata.c -- */
+void write_step_stats(wire *metadata, const tw_timeline *timeline); /* of a run that has just ended */
 
 /* -- partial.c -- */
 typedef struct partial_run partial_run;

@@ -667,8 +667,8 @@ static void run(execution *e, TFE_TensorHandle **retvals)
     else
         set_no_memory(e->status);
     if (is_ok(e->status))
-        run_session(e->op->context->session, 0, e->feeds, e->num_feeds, e->fetches, e->num_fetches + 1, e->results,
-                    e->status);
+        run_session(e->op->context->session, (run_settings){0}, e->feeds, e->num_feeds, e->fetches, e->num_fetches + 1,
+                    e->results, e->status);
     if (is_ok(e->status))
         give(e, retvals);
     for (int i = 0; i < e->num_outputs && !is_ok(e->status); i++) {

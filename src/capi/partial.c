@@ -300,7 +300,7 @@ static void run_part(TF_Session *session, part *m)
     if (!fetches || !results)
         set_no_memory(m->status);
     else
-        run_session(session, 0, m->feeds, m->num_feeds, fetches, wanted, results, m->status);
+        run_session(session, (run_settings){0}, m->feeds, m->num_feeds, fetches, wanted, results, m->status);
     for (int i = 0, at = 0; i < m->num_fetches && is_ok(m->status); i++) {
         int value = m->fetches[i].index < 0 ? -1 : find_value(p, m->fetches[i]);
         m->results[i] = value >= 0 ? tw_tensor_retain(p->values[value].value) : results[at++];

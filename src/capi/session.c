@@ -34,6 +34,7 @@ struct TF_Session {
     pthread_mutex_t lock; /* of lanes */
     pthread_cond_t freed;
     bool busy[MOST_LANES];
+    int num_traced; /* runs that ask for it, under way */
 };
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
@@ -399,18 +400,40 @@ partial_run **partial_runs_of(TF_Session *session)
     return &session->partial_runs;
 }
 
-void run_session(TF_Session *session, int64_t timeout_ms, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                 int num_fetches, tw_tensor **results, TF_Status *status)
+/* A session is traced as long as one of its runs is. */
+static void trace(TF_Session *session, int runs)
+{
+    tw_error error = TW_NO_ERROR;
+    pthread_mutex_lock(&session->lock);
+    session->num_traced += runs;
+    tw_session_set_trace(session->tower, session->num_traced > 0, &error);
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* A plan that cannot be traced tells nothing. */
+static void tell_times(const TF_Session *session, int lane, wire *metadata)
+{
+    tw_error error = TW_NO_ERROR;
+    tw_timeline *timeline = NULL;
+    if (tw_session_timeline_in(session->tower, lane, &timeline, &error) == TW_OK)
+        write_step_stats(metadata, timeline);
+    tw_timeline_destroy(timeline);
+}
+
+void run_session(TF_Session *session, run_settings settings, const tw_feed *feeds, int num_feeds,
+                 const tw_output *fetches, int num_fetches, tw_tensor **results, TF_Status *status)
 {
     tw_error error = TW_NO_ERROR;
     deadline deadline;
     int lane = take_lane(session);
-    int64_t ms = timeout_ms > 0 ? timeout_ms : session->timeout_ms;
+    int64_t ms = settings.timeout_ms > 0 ? settings.timeout_ms : session->timeout_ms;
     if (ms > 0 && !begin_deadline(&deadline, session, lane, ms)) {
         leave_lane(session, lane);
         set_status(status, TF_RESOURCE_EXHAUSTED, "there is no thread that waits for the run's deadline");
         return;
     }
+    if (settings.metadata)
+        trace(session, 1);
     if (__atomic_load_n(&session->closed, __ATOMIC_ACQUIRE))
         error = (tw_error){TW_CANCELLED, "Session has been closed."};
     else
@@ -418,20 +441,29 @@ void run_session(TF_Session *session, int64_t timeout_ms, const tw_feed *feeds, 
     bool closed = __atomic_load_n(&session->closed, __ATOMIC_ACQUIRE);
     if (ms > 0 && end_deadline(&deadline) && error.status == TW_CANCELLED && !closed)
         error = (tw_error){TW_DEADLINE_EXCEEDED, "Timed out waiting for notification"};
+    if (settings.metadata) {
+        trace(session, -1);
+        if (error.status == TW_OK)
+            tell_times(session, lane, settings.metadata);
+    }
     leave_lane(session, lane);
     set_error(status, &error);
 }
 
-static int64_t read_timeout(const TF_Buffer *run_options)
+/* `metadata` NULL: nobody takes it. */
+static run_settings read_settings(const TF_Buffer *run_options, wire *metadata)
 {
-    enum { TIMEOUT_IN_MS = 2 };
-    int64_t ms = 0;
+    enum { TRACE_LEVEL = 1, TIMEOUT_IN_MS = 2 };
+    run_settings settings = {0};
     wire_field field;
     wire_reader r = run_options ? wire_read(run_options->data, run_options->length) : (wire_reader){0};
-    while (run_options && wire_next(&r, &field))
+    while (run_options && wire_next(&r, &field)) {
+        if (field.number == TRACE_LEVEL)
+            settings.metadata = field.value ? metadata : NULL;
         if (field.number == TIMEOUT_IN_MS)
-            ms = (int64_t)field.value;
-    return ms;
+            settings.timeout_ms = (int64_t)field.value;
+    }
+    return settings;
 }
 
 void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_Output *inputs,
@@ -440,6 +472,7 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
                    TF_Status *status)
 {
     running r = {.session = session, .num_results = noutputs, .status = status};
+    wire metadata = {0};
     TF_SetStatus(status, TF_OK, "");
     for (int i = 0; i < noutputs; i++)
         output_values[i] = NULL;
@@ -463,10 +496,12 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
         set_no_memory(status);
     else if (collect_feeds(&r, inputs, input_values, ninputs) &&
              collect_fetches(&r, outputs, noutputs, target_opers, ntargets))
-        run_session(session, read_timeout(run_options), r.feeds, r.num_feeds, r.fetches, r.num_fetches, r.results,
-                    status);
+        run_session(session, read_settings(run_options, run_metadata ? &metadata : NULL), r.feeds, r.num_feeds,
+                    r.fetches, r.num_fetches, r.results, status);
     if (is_ok(status) && give_results(&r, output_values) && run_metadata)
-        fill_buffer(run_metadata, &(wire){0}, status);
+        fill_buffer(run_metadata, &metadata, status);
+    else
+        wire_free(&metadata);
     for (int i = 0; r.feeds && i < r.num_feeds; i++)
         tw_tensor_release(r.feeds[i].tensor);
     for (size_t i = 0; r.results && i < fetches; i++)

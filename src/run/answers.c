@@ -231,10 +231,16 @@ static void fill_timeline(const twi_lane *lane, tw_timeline *timeline)
 tw_status tw_session_timeline(tw_session *s, tw_timeline **result, tw_error *error)
 {
     TWI_NEED(s, "session", error);
+    return tw_session_timeline_in(s, latest_lane(s), result, error);
+}
+
+tw_status tw_session_timeline_in(tw_session *s, int number, tw_timeline **result, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
     TWI_NEED(result, "timeline", error);
-    int number = latest_lane(s);
     twi_lane *lane = enter_lane(s, number);
-    tw_status status = lane ? check_traced(lane, error) : TW_FAILED_PRECONDITION;
+    tw_status status = lane ? check_traced(lane, error)
+                            : twi_fail(error, TW_FAILED_PRECONDITION, "nothing has run in lane %d", number);
     tw_timeline *t = NULL;
     *result = NULL;
     if (status == TW_OK && !(t = twi_alloc(sizeof *t + sizeof *t->spans * (size_t)count_spans(lane))))

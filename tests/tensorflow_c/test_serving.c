@@ -451,6 +451,34 @@ static void wrong_runs_say_what_is_wrong(void **state)
     TF_DeleteStatus(s);
 }
 
+static void traced_run_tells_which_device_ran_what(void **state)
+{
+    (void)state;
+    static const unsigned char levels[] = {0, 1, 3}; /* none, of software, all */
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *y = binary(graph, "MatMul", "product", out(x), out(x), s);
+    TF_Session *session = session_of(graph, s);
+    TF_Output feed = out(x), fetch = out(y);
+    for (size_t i = 0; i < sizeof levels; i++) {
+        TF_Tensor *value = float_tensor((int64_t[]){1, 1}, 2, (float[]){3}), *result = NULL;
+        TF_Buffer *options = TF_NewBufferFromString((unsigned char[]){8, levels[i]}, 2), *told = TF_NewBuffer();
+        TF_SessionRun(session, options, &feed, &value, 1, &fetch, &result, 1, NULL, 0, told, s);
+        assert_fine(s);
+        assert_true(*(float *)TF_TensorData(result) == 9);
+        bool has_label = told->length && memmem(told->data, told->length, "product = ", 10);
+        bool has_device = told->length && memmem(told->data, told->length, "/task:0/device:CPU:0", 20);
+        assert_true(has_label == (levels[i] > 0) && has_device == has_label);
+        TF_DeleteTensor(value);
+        TF_DeleteTensor(result);
+        TF_DeleteBuffer(options);
+        TF_DeleteBuffer(told);
+    }
+    close_session(session, s);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 static void session_lists_devices(void **state)
 {
     (void)state;
@@ -863,6 +891,7 @@ int main(void)
         cmocka_unit_test(texts_go_in_and_come_out),
         cmocka_unit_test(result_outlives_what_was_fed),
         cmocka_unit_test(wrong_runs_say_what_is_wrong),
+        cmocka_unit_test(traced_run_tells_which_device_ran_what),
         cmocka_unit_test(session_lists_devices),
         cmocka_unit_test(saved_model_is_served_and_trained),
         cmocka_unit_test(saved_models_are_found),
