@@ -261,20 +261,9 @@ void TF_OperationGetAttrTensor(TF_Operation *oper, const char *attr_name, TF_Ten
         set_no_memory(status);
 }
 
-/* No op that there is has such a list, and one that is kept is read as a message. */
-void TF_OperationGetAttrTensorList(TF_Operation *oper, const char *attr_name, TF_Tensor **values, int max_values,
-                                   TF_Status *status)
-{
-    for (int i = 0; i < max_values; i++)
-        values[i] = NULL;
-    if (get_kind(oper, attr_name, (tw_attr_kind)NO_KIND, status))
-        set_status(status, TF_UNIMPLEMENTED, "Attribute '%s' is not a list of tensors, or has to be read as a message",
-                   attr_name);
-}
-
 /* ---- as messages ------------------------------------------------------------------------------------------------ */
 
-enum { LIST = 1, SHAPE = 7 }; /* of an AttrValue, and of its list */
+enum { LIST = 1, SHAPE = 7, TENSOR = 8 }; /* of an AttrValue, and of its list */
 
 /* The node's AttrValue of that name. */
 static void find_value(TF_Operation *oper, const char *name, wire *value, TF_Status *status)
@@ -350,6 +339,50 @@ void TF_OperationGetAttrTensorShapeProtoList(TF_Operation *oper, const char *att
     }
     for (int i = 0; i < count && !is_ok(status); i++) {
         TF_DeleteBuffer(values[i]);
+        values[i] = NULL;
+    }
+    wire_free(&whole);
+}
+
+static TF_Tensor *read_tensor(const wire_field *message, TF_Status *status)
+{
+    tw_error error = TW_NO_ERROR;
+    tw_tensor *tensor = tensor_of_message(&(TF_Buffer){message->data, message->size, NULL}, &error);
+    TF_Tensor *read = tensor ? tensor_from_tower(tensor) : NULL;
+    if (!tensor)
+        set_error(status, &error);
+    else if (!read)
+        set_no_memory(status);
+    return read;
+}
+
+/* No op that there is has such a list, but operations may have one that is kept. */
+void TF_OperationGetAttrTensorList(TF_Operation *oper, const char *attr_name, TF_Tensor **values, int max_values,
+                                   TF_Status *status)
+{
+    int count = 0;
+    wire whole = {0};
+    wire_field field, tensor;
+    for (int i = 0; i < max_values; i++)
+        values[i] = NULL;
+    const tw_attr *attr = get_kind(oper, attr_name, (tw_attr_kind)NO_KIND, status);
+    if (!attr)
+        return;
+    if (attr->i != TF_ATTR_TENSOR || attr->count < 0) {
+        set_status(status, TF_INVALID_ARGUMENT, "Attribute '%s' is not a list of tensors", attr_name);
+        return;
+    }
+    find_value(oper, attr_name, &whole, status);
+    wire_reader r = wire_read(whole.data, whole.size);
+    while (is_ok(status) && wire_next(&r, &field)) {
+        wire_reader list =
+            field.number == LIST && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
+        while (is_ok(status) && count < max_values && wire_next(&list, &tensor))
+            if (tensor.number == TENSOR && tensor.type == 2)
+                values[count++] = read_tensor(&tensor, status);
+    }
+    for (int i = 0; i < count && !is_ok(status); i++) {
+        TF_DeleteTensor(values[i]);
         values[i] = NULL;
     }
     wire_free(&whole);

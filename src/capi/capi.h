@@ -18,6 +18,8 @@
 struct TF_Status {
     TF_Code code;
     char *message;
+    char **payloads; /* [2 * num_payloads] keys, and behind each its value */
+    int num_payloads;
 };
 
 /* Memory that tensors share. */

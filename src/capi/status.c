@@ -18,10 +18,21 @@ TF_Status *TF_NewStatus(void)
     return calloc(1, sizeof(TF_Status));
 }
 
+static void forget_payloads(TF_Status *s)
+{
+    for (int i = 0; i < 2 * s->num_payloads; i++)
+        free(s->payloads[i]);
+    free(s->payloads);
+    s->payloads = NULL;
+    s->num_payloads = 0;
+}
+
 void TF_DeleteStatus(TF_Status *s)
 {
-    if (s)
+    if (s) {
         free(s->message);
+        forget_payloads(s);
+    }
     free(s);
 }
 
@@ -29,6 +40,7 @@ void TF_SetStatus(TF_Status *s, TF_Code code, const char *msg)
 {
     char *copy = code == TF_OK || !msg ? NULL : strdup(msg); /* before the old one goes: it may be that */
     free(s->message);
+    forget_payloads(s);
     s->code = code;
     s->message = copy;
 }
@@ -43,18 +55,35 @@ const char *TF_Message(const TF_Status *s)
     return s->message ? s->message : "";
 }
 
+/* Those of a status that says that all is well are not kept, nor are those for which memory ran out. */
 void TF_SetPayload(TF_Status *s, const char *key, const char *value)
 {
-    (void)s;
-    (void)key;
-    (void)value;
+    int at = 0;
+    while (at < s->num_payloads && strcmp(s->payloads[2 * at], key) != 0)
+        at++;
+    char *copy = s->code == TF_OK ? NULL : strdup(value);
+    if (copy && at < s->num_payloads) {
+        free(s->payloads[2 * at + 1]);
+        s->payloads[2 * at + 1] = copy;
+        return;
+    }
+    char *name = copy ? strdup(key) : NULL;
+    char **grown = name ? realloc(s->payloads, sizeof *grown * 2 * (size_t)(at + 1)) : NULL;
+    if (!grown) {
+        free(copy);
+        free(name);
+        return;
+    }
+    grown[2 * at] = name;
+    grown[2 * at + 1] = copy;
+    s->payloads = grown;
+    s->num_payloads++;
 }
 
 void TF_ForEachPayload(const TF_Status *s, TF_PayloadVisitor visitor, void *capture)
 {
-    (void)s;
-    (void)visitor;
-    (void)capture;
+    for (int i = 0; i < s->num_payloads; i++)
+        visitor(s->payloads[2 * i], s->payloads[2 * i + 1], capture);
 }
 
 void TF_SetStatusFromIOError(TF_Status *s, int error_code, const char *context)
@@ -73,6 +102,7 @@ void TF_SetStatusFromIOError(TF_Status *s, int error_code, const char *context)
         {ENOTTY, TF_INVALID_ARGUMENT},
         {ESPIPE, TF_INVALID_ARGUMENT},
         {ETIMEDOUT, TF_DEADLINE_EXCEEDED},
+        {ETIME, TF_DEADLINE_EXCEEDED},
         {ENODEV, TF_NOT_FOUND},
         {ENOENT, TF_NOT_FOUND},
         {ENXIO, TF_NOT_FOUND},

@@ -360,6 +360,7 @@ static TF_Operation *marked(const char *name)
     TF_SetAttrShapeList(d, "_shapes", (const int64_t *[]){dims, NULL}, (int[]){2, -1}, 2);
     TF_SetAttrFuncName(d, "_function", "f", 1);
     TF_SetAttrPlaceholder(d, "_placeholder", "T");
+    TF_SetAttrTensorList(d, "_tensors", (TF_Tensor *[]){seven, seven}, 2, s);
     TF_SetAttrValueProto(d, "_mixed", "\x0a\x05\x12\1a\x18\5", 7, s); /* a text and a number in one list */
     assert_fine(s);
     TF_DeleteTensor(seven);
@@ -374,7 +375,7 @@ static void assert_marked(TF_Operation *oper)
     unsigned char bools[2];
     TF_DataType types[2];
     int ranks[2];
-    TF_Tensor *tensor;
+    TF_Tensor *tensor, *tensors[3];
     assert_metadata(oper, "_string", 0, -1, TF_ATTR_STRING, 7);
     assert_metadata(oper, "_bools", 1, 2, TF_ATTR_BOOL, -1);
     assert_metadata(oper, "_shapes", 1, 2, TF_ATTR_SHAPE, 2);
@@ -401,6 +402,14 @@ static void assert_marked(TF_Operation *oper)
     assert_fine(s);
     assert_int_equal(*(int32_t *)TF_TensorData(tensor), 7);
     TF_DeleteTensor(tensor);
+    TF_OperationGetAttrTensorList(oper, "_tensors", tensors, 3, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(tensors[1]), 7);
+    TF_DeleteTensor(tensors[0]);
+    TF_DeleteTensor(tensors[1]);
+    TF_OperationGetAttrTensorList(oper, "_bools", tensors, 3, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    TF_SetStatus(s, TF_OK, "");
     TF_OperationGetAttrIntList(oper, "_ints", ints, 8, s);
     assert_true(ints[0] == 1 && ints[1] == -2 && ints[2] == 300);
     TF_OperationGetAttrFloatList(oper, "_floats", floats, 2, s);

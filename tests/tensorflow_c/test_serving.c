@@ -23,8 +23,14 @@ static void count_deallocation(void *data, size_t len, void *arg)
     deallocated++;
 }
 
+static void join_payload(const char *key, const char *value, void *text)
+{
+    sprintf((char *)text + strlen(text), "%s=%s;", key, value);
+}
+
 static void status_says_what_it_was_told(void **state)
 {
+    char told[64] = "";
     (void)state;
     TF_Status *s = TF_NewStatus();
     assert_int_equal(TF_GetCode(s), TF_OK);
@@ -36,6 +42,15 @@ static void status_says_what_it_was_told(void **state)
     assert_string_equal(TF_Message(s), "");
     TF_SetStatusFromIOError(s, 2, "file");
     assert_wrong(s, TF_NOT_FOUND, "file");
+    TF_SetPayload(s, "key", "first");
+    TF_SetPayload(s, "key", "value");
+    TF_ForEachPayload(s, join_payload, told);
+    assert_string_equal(told, "key=value;");
+    TF_SetPayload(s, "other", "");
+    TF_SetStatus(s, TF_OK, "");
+    TF_SetPayload(s, "key", "of no error");
+    TF_ForEachPayload(s, join_payload, told); /* none */
+    assert_string_equal(told, "key=value;");
     TF_DeleteStatus(s);
     assert_true(strlen(TF_Version()) > 0);
 }
