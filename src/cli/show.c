@@ -97,9 +97,15 @@ static bool count_all(view *v)
     return true;
 }
 
+/* 0: the graph leaves the shape open. */
+static int64_t numbers_of(const tw_variable *variable)
+{
+    return tw_shape_is_known(variable->shape) ? tw_shape_elements(variable->shape) : 0;
+}
+
 static int64_t bytes_of(const tw_variable *variable)
 {
-    return tw_shape_elements(variable->shape) * (int64_t)tw_dtype_size(variable->dtype);
+    return numbers_of(variable) * (int64_t)tw_dtype_size(variable->dtype);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -118,7 +124,7 @@ static void print_variables(const view *v)
     for (int i = 0; i < count; i++) {
         const tw_variable *variable = tw_graph_variable(v->graph, i);
         trainable += variable->trainable;
-        numbers += tw_shape_elements(variable->shape);
+        numbers += numbers_of(variable);
         bytes += bytes_of(variable);
     }
     if (count)

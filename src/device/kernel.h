@@ -35,8 +35,10 @@ typedef struct twi_resource {
     tw_dtype dtype;         /* of a variable */
     tw_shape shape;
     twi_device *device;     /* where a variable lies; NULL: this is none */
-    void *memory;           /* a variable's buffer, fixed for the session's life once it is there; before the first run
-                               of a plan that uses it, it may be NULL */
+    void *memory;           /* a variable's buffer, fixed once it is there; before the first run of a plan that uses it,
+                               it may be NULL */
+    struct twi_resource *before; /* of a variable that has another shape now: what it was before */
+    atomic_bool left;       /* it is such a one: no plan that was made for it may begin any more */
     atomic_bool initialized; /* a variable has its value */
     int64_t counters[4];    /* of a stream of random numbers or data: where it stands. Checkpoints keep them, and a */
     int num_counters;       /* restored stream goes on from there; 0: a stream that has not begun, or none at all */

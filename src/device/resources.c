@@ -4,15 +4,12 @@
 #include "base/memory.h"
 #include "tensor/variant.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-static twi_resource *get(twi_resources *self, const char *name)
+static twi_resource *make(twi_resource_table *table, const char *name)
 {
-    twi_resource_table *table = (twi_resource_table *)self;
-    twi_resource *found = twi_resources_find(table, name);
-    if (found)
-        return found;
     twi_resource *resource = twi_alloc(sizeof *resource);
     char *kept = twi_strdup(name);
     if (!resource || !kept || !twi_map_put(&table->by_name, kept, resource)) {
@@ -25,6 +22,13 @@ static twi_resource *get(twi_resources *self, const char *name)
     resource->next = table->first;
     table->first = resource;
     return resource;
+}
+
+static twi_resource *get(twi_resources *self, const char *name)
+{
+    twi_resource_table *table = (twi_resource_table *)self;
+    twi_resource *found = twi_resources_find(table, name);
+    return found ? found : make(table, name);
 }
 
 twi_resource *twi_resources_object(twi_resource_table *table, const char *container, const char *name)
@@ -60,13 +64,22 @@ tw_status twi_resource_check_type(const twi_resource *variable, tw_dtype type, c
 
 size_t twi_resource_bytes(const twi_resource *r)
 {
-    return r->device ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;
+    return r->device && (r->memory || !r->left) ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;
 }
 
 /* Another task's device has no memory here. */
 static bool has_texts_here(const twi_resource *r)
 {
     return r->memory && twi_owns_memory(r->dtype) && !r->device->absent;
+}
+
+static void free_memory(twi_resource *r)
+{
+    if (has_texts_here(r))
+        twi_free_owned(r->dtype, r->memory, (size_t)tw_shape_elements(r->shape));
+    if (r->memory)
+        twi_device_free(r->device, r->memory, twi_resource_bytes(r));
+    r->memory = NULL;
 }
 
 void twi_resources_free(twi_resource_table *table)
@@ -76,10 +89,7 @@ void twi_resources_free(twi_resource_table *table)
         table->first = r->next;
         if (r->destroy)
             r->destroy(r->object);
-        if (has_texts_here(r))
-            twi_free_owned(r->dtype, r->memory, (size_t)tw_shape_elements(r->shape));
-        if (r->memory)
-            twi_device_free(r->device, r->memory, twi_resource_bytes(r));
+        free_memory(r);
         twi_free((char *)r->name);
         twi_free(r);
     }
@@ -127,6 +137,35 @@ tw_status twi_resource_hold(twi_resource *r, tw_error *error)
     tw_status status = twi_device_alloc(r->device, twi_resource_bytes(r), r->name, &r->memory, error);
     if (status == TW_OK && has_texts_here(r))
         memset(r->memory, 0, twi_resource_bytes(r));
+    return status;
+}
+
+tw_status twi_resource_write(twi_resource *r, const tw_tensor *value, tw_error *error)
+{
+    if (!twi_owns_memory(r->dtype))
+        return r->device->ops->write(r->device, r->memory, value->data, tw_tensor_bytes(value), error);
+    bool fits = r->device->absent || twi_copy_owned(r->dtype, value->data, r->memory, (size_t)value->elements);
+    return fits ? TW_OK : twi_fail_memory(error, "writing a variable");
+}
+
+tw_status twi_resources_reshape(twi_resource_table *table, const char *name, const tw_tensor *value, tw_error *error)
+{
+    twi_resource *was = twi_resources_find(table, name);
+    assert(was && was->device && was->dtype == value->dtype);
+    twi_resource *r = make(table, name);
+    if (!r)
+        return twi_fail_memory(error, "giving a variable another shape");
+    if (was->before)
+        free_memory(was->before);
+    was->left = true;
+    r->before = was;
+    r->dtype = was->dtype;
+    r->device = was->device;
+    r->shape = value->shape;
+    tw_status status = twi_resource_hold(r, error);
+    if (status == TW_OK)
+        status = twi_resource_write(r, value, error);
+    r->initialized = status == TW_OK;
     return status;
 }
 

@@ -25,6 +25,12 @@ twi_resource *twi_resources_find(const twi_resource_table *table, const char *na
 tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw_dtype dtype, tw_shape shape,
                                  twi_device *device, twi_resource **variable, tw_error *error);
 
+/* Gives the variable a value of another shape than it has: under its name stands a new resource from then on. The one
+ * before it keeps its memory until the next time, for runs of other lanes that are under way. */
+tw_status twi_resources_reshape(twi_resource_table *table, const char *name, const tw_tensor *value, tw_error *error);
+/* The same shape: writes the value. */
+tw_status twi_resource_write(twi_resource *variable, const tw_tensor *value, tw_error *error);
+
 /* Gives a variable its memory, zeroed, unless it has it already. */
 tw_status twi_resource_hold(twi_resource *variable, tw_error *error);
 

@@ -626,24 +626,6 @@ tw_tensor *twi_constant_value(tw_output output)
     return constant ? twi_attr_tensor(&constant->attrs, "value") : NULL;
 }
 
-/* A variable that was made without a shape has that of the first value which it is given a node for. */
-static void learn_variable_shape(const tw_node *node)
-{
-    tw_node *maker = node->num_inputs > 1 ? node->inputs[0].node : NULL;
-    if (!maker || maker->op->makes != TWI_MAKES_VARIABLE || twi_op_role(node->op, &node->attrs, 0) != 'w')
-        return;
-    tw_shape shape = node->inputs[1].node->output_shapes[node->inputs[1].index];
-    if (tw_shape_is_known(maker->output_shapes[0]) || !tw_shape_is_known(shape))
-        return;
-    maker->output_shapes[0] = shape;
-    for (int i = 0; i < maker->attrs.count; i++)
-        if (strcmp(maker->attrs.items[i].name, "shape") == 0)
-            maker->attrs.items[i].shape = shape;
-    tw_variable *variable = (tw_variable *)tw_graph_find_variable(node->graph, maker->name);
-    if (variable)
-        variable->shape = shape;
-}
-
 tw_status twi_infer_shapes(tw_node *node, tw_error *error)
 {
     enum { FEW = 64 };
@@ -693,8 +675,6 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
                               node->output_shapes[i].rank, TW_MAX_RANK);
     if (status != TW_OK)
         twi_prefix(error, "%s '%s'", node->op->name, node->name);
-    else if (node->op->roles)
-        learn_variable_shape(node);
 done:
     if (n > FEW) {
         twi_free(types);

@@ -216,6 +216,12 @@ static inline bool twi_role_writes(char role)
     return role == 'w' || role == 'u' || role == 's';
 }
 
+/* Makes a variable whose shape its graph leaves open in part or wholly: assignments may change it from run to run. */
+static inline bool twi_is_growing(const twi_op *op, const twi_attrs *attrs)
+{
+    return op->makes == TWI_MAKES_VARIABLE && !tw_shape_is_known(twi_attr_shape(attrs, "shape"));
+}
+
 /* Whether some input's role writes. A node may still have none of a list of them. */
 bool twi_op_writes(const twi_op *op);
 /* Whether looking at variables is all it has to do with state: two that run between the same writes give the same. */

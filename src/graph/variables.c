@@ -256,7 +256,7 @@ static tw_status adopt_variable(tw_graph *graph, tw_node *maker, const uses *use
 {
     const char *shared = twi_attr_string(&maker->attrs, "shared_name", "");
     const char *name = *shared ? shared : maker->name;
-    if (!use->read || !tw_shape_is_known(maker->output_shapes[0]) || tw_graph_find_variable(graph, name))
+    if (!use->read || tw_graph_find_variable(graph, name))
         return TW_OK;
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
     if (!variable)

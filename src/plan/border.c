@@ -13,6 +13,9 @@
  * Where the graph has branches, values cross that may not be there, as their branch was not taken: then what follows
  * them is not planned behind the border, and a Merge whose inputs differ in shape has the one that is there.
  *
+ * An assignment that gives a variable another shape than it has is late, too. What follows it is planned for the new
+ * shape, and the assignment is done on the way, when the parts before it have ended (run/chain.c).
+ *
  * A graph without such shapes pays for one look at each node's results. */
 #include "plan/specialize.h"
 
@@ -46,7 +49,7 @@ static bool has_unknown_inputs(const twi_copying *c, const tw_node *node)
     return unknown;
 }
 
-static bool follows_late(const twi_copying *c, const tw_node *node)
+bool twi_follows_late(const twi_copying *c, const tw_node *node)
 {
     bool late = false;
     for (int i = 0; i < node->num_inputs && c->late && !late; i++)
@@ -93,24 +96,33 @@ static bool will_be_known(const twi_copying *c, const tw_node *node)
            (c->region->asked || twi_op_is(node->op, TWI_MERGE));
 }
 
+static bool is_reshaping(const twi_copying *c, const tw_node *node)
+{
+    bool found = false;
+    for (int i = 0; i < c->reshaping.count && !found; i++)
+        found = c->reshaping.items[i].assign == node;
+    return found;
+}
+
 tw_status twi_find_late(twi_copying *c, const tw_node *node)
 {
     uint64_t asked = c->region->asked;
-    c->unknown = c->unknown || has_unknown_outputs(c, node);
+    bool reshapes = is_reshaping(c, node);
+    c->unknown = c->unknown || reshapes || has_unknown_outputs(c, node);
     if (!c->unknown || twi_copy_is_done(c, node))
         return TW_OK;
     bool decided = is_decided_late(c, node);
     bool never = c->conditions && c->conditions[node->id] == &twi_never;
-    bool may_act = never && follows_late(c, node); /* what it comes after */
-    if (is_settled(c, node) && !decided && !may_act)
+    bool may_act = never && twi_follows_late(c, node); /* what it comes after */
+    if (is_settled(c, node) && !decided && !may_act && !reshapes)
         return TW_OK;
-    if (!decided && !will_be_known(c, node) && !has_unknown_inputs(c, node) && !follows_late(c, node))
+    if (!decided && !reshapes && !will_be_known(c, node) && !has_unknown_inputs(c, node) && !twi_follows_late(c, node))
         return TW_OK; /* what cannot be known is refused by name when the node is prepared */
     if (!c->late && !(c->late = twi_alloc((size_t)c->p->request->graph->nodes.count)))
         return twi_fail_memory(c->p->error, "finding a border");
     c->late[node->id] = true;
     c->cause = c->cause ? c->cause : node;
-    for (int i = 0; i < node->num_inputs; i++)
+    for (int i = 0; i < node->num_inputs && !reshapes; i++)
         if (was_asked(asked, i) && !twi_push(&c->asked, node->inputs[i]))
             return twi_fail_memory(c->p->error, "finding a border");
     return TW_OK;
@@ -224,6 +236,20 @@ static bool take_control(making *m, const tw_node *before)
     }
     m->ends[before->id] = true;
     return !((c->conditions && c->conditions[before->id]) || feed_of(c, output) >= 0) || add_crossing(m, output);
+}
+
+/* What an assignment that changes a variable's shape gives it, and whether its branch was taken. */
+static bool take_reshapes(making *m)
+{
+    const twi_copying *c = m->c;
+    bool fits = true;
+    for (int i = 0; i < c->reshaping.count && fits; i++) {
+        const tw_node *node = c->reshaping.items[i].assign;
+        fits = !node || add_crossing(m, node->inputs[1]);
+        if (fits && node && c->conditions && c->conditions[node->id])
+            fits = add_crossing(m, (tw_output){(tw_node *)node, -1});
+    }
+    return fits;
 }
 
 /* Nodes behind the border, last to first. */
@@ -351,6 +377,9 @@ static bool note_done(making *m)
         bool early = (c->needed[id] || c->fed[id]) && !c->late[id];
         done[id] = twi_copy_is_done(c, node) || (early && !is_made_again(m, node));
     }
+    for (int i = 0; i < c->reshaping.count && done; i++)
+        if (c->reshaping.items[i].assign)
+            done[c->reshaping.items[i].assign->id] = true;
     m->border->done = done;
     m->border->late = late;
     m->border->num_done = count;
@@ -382,7 +411,33 @@ static bool find_written(making *m)
         if (c->needed[id] && !c->late[id] && !c->fed[id] && c->nodes[id])
             fits = note_writes(m, c->nodes[id]);
     }
+    for (int i = 0; i < c->reshaping.count && fits; i++)
+        fits = !c->reshaping.items[i].assign ||
+               twi_map_put(&m->written, variable_name(c->reshaping.items[i].handle), m);
     return fits;
+}
+
+static int number_of(const making *m, const tw_node *node, int index)
+{
+    return m->numbers[node->id] ? m->numbers[node->id][index + 1] - 1 : -1;
+}
+
+static bool keep_reshapes(making *m)
+{
+    const twi_copying *c = m->c;
+    int count = c->reshaping.count;
+    m->border->reshapes = twi_arena_alloc(&c->p->plan->arena, sizeof *m->border->reshapes * ((size_t)count + 1));
+    for (int i = 0; i < count && m->border->reshapes; i++) {
+        const tw_node *node = c->reshaping.items[i].assign;
+        if (!node)
+            continue;
+        tw_output value = node->inputs[1];
+        m->border->reshapes[m->border->num_reshapes++] =
+            (twi_reshape){.variable = variable_name(c->reshaping.items[i].handle),
+                          .value = number_of(m, value.node, value.index),
+                          .taken = number_of(m, node, -1)};
+    }
+    return m->border->reshapes;
 }
 
 static bool keep_crossings(making *m)
@@ -421,7 +476,7 @@ static tw_status make(making *m)
     twi_copying *c = m->c;
     const twi_border *behind = c->p->request->behind;
     tw_status status;
-    if (!prepare_border(m) || !find_written(m) || !take_inputs(m) || !note_done(m))
+    if (!prepare_border(m) || !find_written(m) || !take_reshapes(m) || !take_inputs(m) || !note_done(m))
         return twi_fail_memory(c->p->error, "making a border");
     m->border->cause = c->cause;
     m->border->depth = behind ? behind->depth + 1 : 0;
@@ -431,7 +486,7 @@ static tw_status make(making *m)
                         c->cause->name, MOST_BORDERS);
     TWI_TRY(give_wanted(m));
     TWI_TRY(give_crossings(m));
-    if (!keep_crossings(m) || !end_region(m))
+    if (!keep_crossings(m) || !keep_reshapes(m) || !end_region(m))
         status = twi_fail_memory(c->p->error, "making a border");
     forget_late(c);
 done:

@@ -398,6 +398,7 @@ void twi_plan_destroy(twi_plan *plan)
         twi_loop_destroy(plan->loops.items[i]);
     twi_array_free(&plan->loops);
     twi_array_free(&plan->pointers);
+    twi_array_free(&plan->growing);
     for (int i = 0; i < plan->series.values.count; i++)
         tw_tensor_release(plan->series.values.items[i]);
     twi_array_free(&plan->series.values);

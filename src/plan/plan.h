@@ -35,11 +35,20 @@ typedef struct twi_crossing {
     bool by_value;               /* a shape behind depends on what is in it */
 } twi_crossing;
 
+/* An assignment that gives a variable another shape than it has: it is done between the parts. */
+typedef struct twi_reshape {
+    const char *variable;        /* its name */
+    int value;                   /* which crossing is the value, */
+    int taken;                   /* and which says whether the branch was taken that the assignment is in; -1: it is in none */
+} twi_reshape;
+
 /* Where a plan ends because shapes behind depend on values that it computes (border.c). What is left to do is a cut of
  * the same graph: crossing values are fed, what was wanted and is not there yet is fetched. */
 typedef struct twi_border {
     twi_crossing *crossings;
     int num_crossings;
+    twi_reshape *reshapes;
+    int num_reshapes;
     tw_output *fetches;          /* [num_fetches] of those wanted, what lies behind */
     int *places;                 /* [num_fetches] which of those wanted they are */
     int num_fetches;
@@ -300,6 +309,7 @@ typedef struct twi_plan {
     twi_resource **needed;       /* variables that must have a value before the run */
     twi_resource **assigned;     /* variables that have one afterwards */
     int num_needed, num_assigned;
+    TWI_ARRAY(const twi_resource *) growing; /* variables whose shape the graph leaves open: it is for those they have */
     twi_node **origins;          /* [num_origins] by id in the user's graph: the first copy of the node; NULL: none */
     int num_origins;
     bool held;                   /* it has its constants, and its variables have memory */

@@ -50,12 +50,17 @@ static tw_status resolve_variable(twi_planning *p, const twi_node *handle, twi_r
     twi_resource_table *table = p->request->resources;
     const char *shared = twi_attr_string(&handle->attrs, "shared_name", ""), *name = shared[0] ? shared : handle->name;
     tw_shape shape = twi_shape(twi_out(handle, 0));
+    tw_status status;
     if (!tw_shape_is_known(shape) && is_only_known(handle)) {
         *resource = table->interface.get(&table->interface, name);
-        return *resource ? TW_OK : twi_fail_memory(p->error, "making a variable");
+        status = *resource ? TW_OK : twi_fail_memory(p->error, "making a variable");
+    } else {
+        status = twi_resources_variable(table, name, twi_attr_type(&handle->attrs, "dtype"), shape,
+                                        p->request->devices->items[handle->device], resource, p->error);
     }
-    return twi_resources_variable(table, name, twi_attr_type(&handle->attrs, "dtype"), shape,
-                                  p->request->devices->items[handle->device], resource, p->error);
+    if (status == TW_OK && twi_is_growing(handle->op, &handle->attrs) && !twi_push(&p->plan->growing, *resource))
+        status = twi_fail_memory(p->error, "making a plan");
+    return status;
 }
 
 /* What a handle refers to: a variable, or what the node's kernel makes of an empty resource (a queue, a reader). A node

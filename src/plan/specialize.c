@@ -241,6 +241,14 @@ static tw_status fail_unfed(twi_copying *c, const tw_node *node)
                     tw_dtype_name(node->output_types[0]), tw_shape_text(node->output_shapes[0], text, sizeof text));
 }
 
+/* Has its place in the order, and nothing else. */
+static twi_node *make_mark(twi_copying *c, const tw_node *node, const twi_value *controls, int count)
+{
+    return twi_node_make(c->region, &(twi_wish){.op = twi_op_find("NoOp"), .name = node->name, .origin = node,
+                                                .rank = node->order, .device = -1, .behind = c->region->last,
+                                                .inputs = controls, .num_inputs = count});
+}
+
 /* Nothing is left of it but its place in the order; whoever takes its value reads the variable. */
 static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
 {
@@ -254,9 +262,7 @@ static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
             controls[count++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
     if (twi_copy_writer(c, node->inputs[0]).node)
         controls[count++] = twi_copy_writer(c, node->inputs[0]);
-    *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("NoOp"), .name = node->name, .origin = node,
-                                                 .rank = node->order, .device = -1, .behind = c->region->last,
-                                                 .inputs = controls, .num_inputs = count});
+    *made = make_mark(c, node, controls, count);
     c->nodes[node->id] = c->p->plan->origins[node->id] = *made;
     if (!c->outputs[node->id][0].node) /* not fed */
         c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
@@ -358,6 +364,45 @@ static tw_status pass_done(twi_copying *c, const tw_node *node)
     return status;
 }
 
+/* Whether an assignment gives a variable another shape than it has, as the graph lets it. */
+static tw_status find_reshaping(twi_copying *c, const tw_node *node, const twi_value *inputs, bool *reshapes)
+{
+    char text[2][128];
+    *reshapes = false;
+    if (node->num_inputs < 2 || twi_op_role(node->op, &node->attrs, 0) != 'w' ||
+        !twi_is_growing(inputs[0].node->op, &inputs[0].node->attrs) ||
+        twi_attr_type(&inputs[0].node->attrs, "dtype") != twi_dtype(inputs[1]))
+        return TW_OK;
+    tw_shape open = twi_attr_shape(&inputs[0].node->attrs, "shape");
+    tw_shape has = twi_shape(inputs[0]), gets = twi_shape(inputs[1]);
+    bool late = !tw_shape_is_known(gets) || twi_follows_late(c, node);
+    if (!tw_shape_is_known(has) || (!late && tw_shape_equal(has, gets)))
+        return TW_OK;
+    if (!tw_shape_compatible(open, gets))
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, but input 1 has shape %s",
+                        node->op->name, node->name, tw_shape_text(open, text[0], sizeof text[0]),
+                        tw_shape_text(gets, text[1], sizeof text[1]));
+    if (!late && twi_copy_frame(c))
+        return twi_fail(c->p->error, TW_UNIMPLEMENTED,
+                        "%s '%s' gives its variable shape %s instead of %s in a loop, which is not supported",
+                        node->op->name, node->name, tw_shape_text(gets, text[0], sizeof text[0]),
+                        tw_shape_text(has, text[1], sizeof text[1]));
+    *reshapes = !late;
+    return twi_push(&c->reshaping, (twi_reshaping){late ? NULL : node, inputs[0].node, has})
+               ? TW_OK
+               : twi_fail_memory(c->p->error, "copying a graph");
+}
+
+/* What follows an assignment that changes a variable's shape is planned behind the border, for the shape that it has
+ * then; all else sees the one before. */
+static void show_variables(twi_copying *c, bool late)
+{
+    for (int i = 0; i < c->reshaping.count; i++) {
+        const twi_reshaping *r = &c->reshaping.items[i];
+        twi_node_set_shape(r->handle, 0, late ? twi_attr_shape(&r->handle->attrs, "shape") : r->before);
+    }
+}
+
 /* A variable that was made without a shape has, in a session, that of the first value which it is given there. */
 static void settle_variable(twi_copying *c, twi_node *made)
 {
@@ -380,7 +425,7 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
     twi_planning *p = c->p;
     twi_value folded_row[MOST_FOLDED] = {{0}}, *inputs = NULL;
     twi_node *made = NULL;
-    bool folded = false, never = false;
+    bool folded = false, never = false, reshapes = false;
     int count = 0;
     if (twi_copy_is_done(c, node))
         return pass_done(c, node);
@@ -403,15 +448,20 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
         return twi_copy_merge(c, node);
     if (status == TW_OK)
         status = new_inputs(c, node, &inputs, &count);
+    if (status == TW_OK)
+        status = find_reshaping(c, node, inputs, &reshapes);
     if (status == TW_OK && twi_op_is(node->op, TWI_SWITCH) && !twi_output_is_reference((tw_output){(tw_node *)node, 0}))
         return twi_copy_switch(c, node, inputs[0], inputs + node->num_inputs, count - node->num_inputs);
-    if (status == TW_OK && (node->op->planned_as || twi_op_is(node->op, TWI_RESTORE))) {
+    if (status == TW_OK && reshapes) {
+        made = make_mark(c, node, inputs + node->num_inputs, count - node->num_inputs);
+        status = twi_region_check(c->region, p->error);
+    } else if (status == TW_OK && (node->op->planned_as || twi_op_is(node->op, TWI_RESTORE))) {
         status = make_planned(c, node, inputs, count, &made);
     } else if (status == TW_OK) {
         made = twi_node_copy(c->region, node, inputs, count);
         status = twi_region_check(c->region, p->error);
     }
-    if (status == TW_OK)
+    if (status == TW_OK && !reshapes)
         settle_variable(c, made);
     if (status == TW_OK)
         status = twi_copy_series(c, node, made, inputs, &folded_row[0]);
@@ -428,7 +478,9 @@ tw_status twi_copy_once(twi_copying *c, const tw_node *node)
     if (!c->needed[node->id] || c->copied[node->id] || twi_copy_is_inside(c, node))
         return TW_OK;
     c->copied[node->id] = true;
+    show_variables(c, c->reshaping.count && twi_follows_late(c, node));
     tw_status status = copy_node(c, node);
+    show_variables(c, false);
     return status == TW_OK ? twi_find_late(c, node) : status;
 }
 
@@ -598,6 +650,7 @@ done:
     twi_frames_free(&frames);
     twi_free(c.late);
     twi_array_free(&c.asked);
+    twi_array_free(&c.reshaping);
     twi_free(c.settled);
     twi_free(c.held);
     twi_guards_free(&c.guards);

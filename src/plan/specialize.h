@@ -8,6 +8,13 @@
 #include "graph/guards.h"
 #include "plan/stages.h"
 
+/* An assignment that gives a variable another shape than it has, or may do so behind the border. */
+typedef struct twi_reshaping {
+    const tw_node *assign; /* NULL: behind the border */
+    twi_node *handle;
+    tw_shape before;
+} twi_reshaping;
+
 typedef struct twi_copying {
     twi_planning *p;
     twi_region *region;
@@ -27,6 +34,7 @@ typedef struct twi_copying {
     bool skipped;           /* some node was not copied, for it never runs */
     bool *late;             /* [nodes] behind the border; NULL: there is none */
     const tw_node *cause;   /* the first late one */
+    TWI_ARRAY(twi_reshaping) reshaping;
     TWI_ARRAY(tw_output) asked; /* what the shapes of late ones depend on */
     /* [nodes] behind a border: predicates that are known by what crosses it, a bit an output, and those that hold. */
     uint64_t *settled, *held;
@@ -154,6 +162,7 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit);
 
 /* ---- border.c ---------------------------------------------------------------------------------------------------- */
 
+bool twi_follows_late(const twi_copying *c, const tw_node *node);
 /* Of a node that was just copied: whether it, and with that all that follows it, is behind the border. */
 tw_status twi_find_late(twi_copying *c, const tw_node *node);
 /* Makes the plan's border of all late nodes, and lets the region give what crosses it, too. */

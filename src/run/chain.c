@@ -142,8 +142,19 @@ static bool holds(const tw_tensor *tensor, const tw_tensor *value)
     return memcmp(tensor->data, value->data, tw_tensor_bytes(value)) == 0;
 }
 
+/* Whether some variable has another shape now. */
+static bool is_outgrown(const twi_plan *plan)
+{
+    bool outgrown = false;
+    for (int i = 0; i < plan->growing.count && !outgrown; i++)
+        outgrown = plan->growing.items[i]->left;
+    return outgrown;
+}
+
 static bool fits(const twi_link *link, const twi_wanted *w)
 {
+    if (is_outgrown(link->plan))
+        return false;
     for (int i = 0; i < w->num_feeds; i++) {
         const twi_feed_shape *made = &link->feeds[i];
         twi_feed_shape feed = shape_of_feed(w, i);
@@ -350,6 +361,22 @@ static void cross(twi_link *link, const tw_feed *feeds)
     }
 }
 
+/* Variables that get another shape have it when the rest is planned. */
+static tw_status reshape_variables(twi_lane *lane, const twi_link *link, tw_error *error)
+{
+    const twi_border *border = link->plan->border;
+    tw_status status = TW_OK;
+    pthread_mutex_lock(lane->planner->lock);
+    for (int i = 0; i < border->num_reshapes && status == TW_OK; i++) {
+        const twi_reshape *r = &border->reshapes[i];
+        if (!link->dead[r->value] && (r->taken < 0 || !link->dead[r->taken]))
+            status = twi_resources_reshape(lane->planner->request.resources, r->variable,
+                                           link->crossing[r->value].tensor, error);
+    }
+    pthread_mutex_unlock(lane->planner->lock);
+    return status;
+}
+
 /* Hands over what was wanted of the part before the border. */
 static void hand_over(const twi_link *link, tw_tensor **results)
 {
@@ -370,6 +397,9 @@ static tw_status run_once(twi_lane *lane, twi_link *link, unsigned look, const t
     if (status != TW_OK || !border)
         return status;
     cross(link, feeds);
+    status = reshape_variables(lane, link, error);
+    if (status != TW_OK)
+        return status;
     twi_wanted w = {.feeds = link->crossing,
                     .dead = link->dead,
                     .num_feeds = border->num_crossings,
@@ -396,9 +426,15 @@ tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, unsigned 
     *done = 0;
     if (!link->plan->border)
         return run_link(lane, link, steps, look, feeds, to, results, done, error);
+    const twi_cut *cut = link->cut;
+    twi_wanted w = {
+        .feeds = feeds, .num_feeds = cut->num_fed, .fetches = cut->fetches, .num_fetches = cut->num_fetches};
     while (*done < steps && status == TW_OK) {
         lane->latest.count = 0;
-        status = run_once(lane, link, look, feeds, results, error);
+        if (is_outgrown(link->plan))
+            status = twi_link_find(lane, link->cut, &w, &link, error);
+        if (status == TW_OK)
+            status = run_once(lane, link, look, feeds, results, error);
         *done += status == TW_OK;
     }
     return status;

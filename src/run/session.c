@@ -484,17 +484,25 @@ tw_status tw_session_set_source(tw_session *s, const char *name, tw_source_funct
 
 /* ---- variables --------------------------------------------------------------------------------------------------- */
 
-/* The variable's memory, made if no plan has needed it yet. */
-static tw_status find_variable(tw_session *s, const tw_variable *variable, twi_resource **resource, tw_error *error)
+/* The variable's memory, made if no plan has needed it yet; where its graph leaves the shape open, of the shape that
+ * it has, or else of the value's that it is given. */
+static tw_status find_variable(tw_session *s, const tw_variable *variable, const tw_tensor *value,
+                               twi_resource **resource, tw_error *error)
 {
     if (!variable || !variable->handle.node || variable->handle.node->graph != s->graph)
         return twi_fail(error, TW_INVALID_ARGUMENT, "that variable is not of this session's graph");
     const tw_node *handle = variable->handle.node;
+    const twi_resource *known = twi_resources_find(&s->resources, variable->name);
+    tw_shape shape = variable->shape;
+    if (!tw_shape_is_known(shape) && known && known->device)
+        shape = known->shape;
+    else if (!tw_shape_is_known(shape) && value)
+        shape = value->shape;
     tw_status status = twi_session_place(s, error);
     if (status == TW_OK)
         status = twi_placement_check(&s->placement, handle, error);
     if (status == TW_OK)
-        status = twi_resources_variable(&s->resources, variable->name, variable->dtype, variable->shape,
+        status = twi_resources_variable(&s->resources, variable->name, variable->dtype, shape,
                                         s->devices->items[s->placement.devices[handle->id]], resource, error);
     return status == TW_OK ? twi_resource_hold(*resource, error) : status;
 }
@@ -507,7 +515,7 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     tw_status status;
     tw_tensor *tensor = NULL;
     begin_access(s);
-    TWI_TRY(find_variable(s, variable, &r, error));
+    TWI_TRY(find_variable(s, variable, NULL, &r, error));
     if (!r->initialized)
         TWI_LEAVE(twi_fail(error, TW_FAILED_PRECONDITION, "variable %s has no value yet", variable->name));
     tensor = tw_tensor_create(r->dtype, r->shape);
@@ -530,15 +538,17 @@ tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, co
     tw_status status;
     char has[128], wants[128];
     begin_access(s);
-    TWI_TRY(find_variable(s, variable, &r, error));
-    if (value->dtype != r->dtype || !tw_shape_equal(value->shape, r->shape))
+    TWI_TRY(find_variable(s, variable, value, &r, error));
+    bool is_open = !tw_shape_is_known(variable->shape) && tw_shape_compatible(value->shape, variable->shape);
+    bool same = tw_shape_equal(value->shape, r->shape);
+    if (value->dtype != r->dtype || !(same || is_open))
         TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "variable %s is %s %s, the value for it is %s %s",
                            variable->name, tw_dtype_name(r->dtype), tw_shape_text(r->shape, wants, sizeof wants),
                            tw_dtype_name(value->dtype), tw_shape_text(value->shape, has, sizeof has)));
-    if (!twi_owns_memory(r->dtype))
-        TWI_TRY(r->device->ops->write(r->device, r->memory, value->data, tw_tensor_bytes(value), error));
-    else if (!r->device->absent && !twi_copy_owned(r->dtype, value->data, r->memory, (size_t)value->elements))
-        TWI_LEAVE(twi_fail_memory(error, "setting a variable"));
+    if (same)
+        TWI_TRY(twi_resource_write(r, value, error));
+    else
+        TWI_TRY(twi_resources_reshape(&s->resources, variable->name, value, error));
     r->initialized = true;
 done:
     end_access(s);

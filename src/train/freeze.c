@@ -24,7 +24,7 @@ static tw_status read_value(freezing *f, const tw_variable *variable, tw_tensor 
         snprintf(name, sizeof name, "%s", variable->name);
     tw_status status = tw_checkpoint_read(f->checkpoint, name, value, &f->error);
     if (status == TW_OK &&
-        (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_equal(tw_tensor_shape(*value), variable->shape)))
+        (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_compatible(tw_tensor_shape(*value), variable->shape)))
         status =
             twi_fail(&f->error, TW_INVALID_ARGUMENT, "checkpoint %s has another type or shape of '%s' than the network",
                      tw_checkpoint_path(f->checkpoint), name);

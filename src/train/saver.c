@@ -209,7 +209,7 @@ static tw_status read_variable(tw_checkpoint *checkpoint, const tw_variable *var
     tw_status status = tw_checkpoint_read_part(checkpoint, name, variable->part, value, error);
     if (status != TW_OK)
         return twi_prefix(error, "restoring variable '%s'", variable->name), status;
-    if (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_equal(tw_tensor_shape(*value), variable->shape))
+    if (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_compatible(tw_tensor_shape(*value), variable->shape))
         return twi_fail(error, TW_INVALID_ARGUMENT, "checkpoint %s has %s %s as '%s', but variable '%s' is %s %s",
                         tw_checkpoint_path(checkpoint), tw_dtype_name(tw_tensor_dtype(*value)),
                         tw_shape_text(tw_tensor_shape(*value), has, sizeof has), name, variable->name,

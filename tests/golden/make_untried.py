@@ -3,8 +3,8 @@
 TensorFlow, for tests/test_shapes.c."""
 
 import tensorflow as tf2
-from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, raw, tf
-from op_cases import f32
+from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, raw, reseed, tf, words
+from op_cases import f32, i32
 
 begin("untried.txt", __file__, 1)
 
@@ -338,3 +338,94 @@ feeds = {"values": eighths(2, 2), "rows": np.int32([1, 0]), "more": eighths(2), 
 program("arrays_without_a_loop", arrays, dict(feeds, rows=np.int32([0, 2])))
 program("lists_without_a_loop", lists, dict(feeds, shape=np.int32([2]), rows=np.int32([1, 1])),
         dict(feeds, shape=np.int32([2]), rows=np.int32([0, 2]), count=np.int32(3)))
+
+# ---- variables that grow ----
+
+reseed(53)
+
+
+def growing(shape, dtype=tf.float32, first=((0, 2),)):
+    return tf2.Variable(np.zeros(*first, dtype.as_numpy_dtype), shape=shape, dtype=dtype, use_resource=True)
+
+
+def give(v, value):
+    return raw.AssignVariableOp(resource=v.handle, value=value)
+
+
+def grows():
+    """Behind its assignment a step sees the new shape, before it the one of the step before."""
+    x = holder(tf.float32, [None, 2], "x")
+    v = growing([None, 2])
+    before = v.read_value()
+    with tf.control_dependencies([before]):
+        assign = give(v, tf.concat([before, x], 0))
+    with tf.control_dependencies([assign]):
+        after = v.read_value()
+        loss = tf.reduce_sum(after * after)
+        fetched = [before, after, tf.shape(after), tf.reduce_mean(after, 0), loss, tf.gradients(loss, after)[0]]
+    return {"": fetched, "only": [assign], "look": [v.read_value() * 1.0], "shape": [raw.VariableShape(input=v.handle)]}
+
+
+program("variable_grows", grows, *[{"x": eighths(n, 2)} for n in (1, 2, 0)], ({}, "look"), ({"x": eighths(1, 2)}, "only"),
+        ({}, "look"), ({}, "shape"), ({"x": eighths(3, 2)}, ""), init=True)
+
+
+def grows_twice():
+    x = holder(tf.float32, [None], "x")
+    v = growing(tf.TensorShape(None), first=((0,),))
+    one = give(v, tf.concat([v.read_value(), x], 0))
+    with tf.control_dependencies([one]):
+        between = v.read_value()
+        two = give(v, tf.stack([between, between * 2.0]))
+    with tf.control_dependencies([two]):
+        shape, last = tf.shape(v.read_value()), v.read_value()
+        three = give(v, last[0, :2])
+    with tf.control_dependencies([three]):
+        return [between, shape, last, v.read_value()]
+
+
+program("variable_grows_and_shrinks", grows_twice, *[{"x": eighths(n)} for n in (3, 2, 2, 0)], init=True)
+
+
+def grows_in_branch():
+    x, p = holder(tf.float32, [None, 2], "x"), holder(tf.bool, [], "p")
+    v, n = growing([None, 2]), tf2.Variable(0, use_resource=True)
+
+    def more():
+        with tf.control_dependencies([give(v, tf.concat([v.read_value(), x], 0)),
+                                      raw.AssignAddVariableOp(resource=n.handle, value=1)]):
+            return tf.reduce_sum(v.read_value())
+
+    total = tf.cond(p, more, lambda: tf.constant(-1.0))
+    with tf.control_dependencies([total]):
+        return [total, v.read_value(), n.read_value()]
+
+
+program("variable_grows_in_branch", grows_in_branch, *[{"x": eighths(k, 2), "p": np.array(p)} for k, p in
+                                                       ((1, True), (2, False), (2, True), (1, False))], init=True)
+
+
+def grows_by_values():
+    x, keep = holder(tf.string, [None], "x"), holder(tf.bool, [None], "keep")
+    v = tf2.Variable(np.zeros((0,), object), shape=[None], dtype=tf.string, use_resource=True)
+    with tf.control_dependencies([give(v, tf.boolean_mask(x, keep))]):
+        return [v.read_value(), tf.size(v.read_value())]
+
+
+program("variable_of_texts_grows", grows_by_values, {"x": words("a", "bc"), "keep": np.array([True, True])},
+        {"x": words("a", "bc"), "keep": np.array([False, False])}, {"x": words("d", "e"), "keep": np.array([False, True])},
+        init=True)
+
+
+def grows_by_reference():
+    x = holder(tf.float32, [None, 2], "x")
+    v = tf.Variable(tf.zeros([0, 2]), validate_shape=False)
+    bigger = tf.assign(v, tf.concat([v, x], 0), validate_shape=False)
+    with tf.control_dependencies([bigger]):
+        total = tf.reduce_sum(v.read_value(), 0)
+    return {"": [bigger, total], "look": [v]}
+
+
+program("reference_grows", grows_by_reference, *[{"x": eighths(n, 2)} for n in (1, 2, 0)], ({}, "look"), init=True)
+program("variable_grows_wrongly", lambda: [give(growing([None, 2]), holder(tf.float32, None, "x"))],
+        {"x": eighths(3, 2)}, init=True)
