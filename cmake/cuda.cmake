@@ -6,10 +6,10 @@
 set(TOWER_WITH_CUDA AUTO CACHE STRING "The CUDA plug-in: AUTO, ON or OFF")
 set(TOWER_CUDA_ARCHITECTURES 90 CACHE STRING
     "Cards the CUDA plug-in has machine code for, of 75;80;86;89;90;100;120; newer ones use the PTX of the last")
-option(TOWER_CUDA_QUICK "Compile kernels in half of the time (CUDA 13 or newer), for they are slow" OFF)
 
 if(TOWER_SANITIZE OR TOWER_COVERAGE OR TOWER_WITH_CUDA STREQUAL "OFF")
     message(STATUS "Tower: without CUDA devices, as asked")
+    file(REMOVE ${CMAKE_BINARY_DIR}/src/libtower_cuda.so) # of a build before: it would be found
     return()
 endif()
 find_program(NVCC nvcc HINTS ENV CUDA_PATH ENV CUDACXX PATH_SUFFIXES bin)
@@ -42,14 +42,10 @@ foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
     set(newest ${architecture})
 endforeach()
 list(APPEND CUDA_FLAGS -gencode arch=compute_${newest},code=compute_${newest})
-if(TOWER_CUDA_QUICK AND NOT CUDA_VERSION LESS 13000)
-    list(APPEND CUDA_FLAGS -Ofc=max)
-else()
-    # No kernel spills registers to memory: held for what it was looked at with, and no more than told elsewhere.
-    list(APPEND CUDA_FLAGS -Xptxas=-warn-spills)
-    if(TOWER_CUDA_ARCHITECTURES STREQUAL "90" AND CUDA_VERSION MATCHES "^13")
-        list(APPEND CUDA_FLAGS -Xptxas=-Werror)
-    endif()
+# No kernel spills registers to memory: held for what it was looked at with, and no more than told elsewhere.
+list(APPEND CUDA_FLAGS -Xptxas=-warn-spills)
+if(TOWER_CUDA_ARCHITECTURES STREQUAL "90" AND CUDA_VERSION MATCHES "^13")
+    list(APPEND CUDA_FLAGS -Xptxas=-Werror)
 endif()
 
 # An nvcc may be too old for the architectures or for the compiler it stands on.
@@ -97,7 +93,6 @@ endif()
 
 tower_add_plugin(tower_cuda cuda ${CUDA_C} ${CUDA_SHARED} ${CUDA_OBJECTS})
 target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDA_INCLUDE})
-target_compile_definitions(tower_cuda PRIVATE $<$<BOOL:${TOWER_CUDA_QUICK}>:TOWER_CUDA_QUICK>)
 if(CUDNN_INCLUDE)
     target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE})
     target_compile_definitions(tower_cuda PRIVATE TOWER_WITH_CUDNN)

@@ -29,9 +29,6 @@ static twi_device *create(const twi_options *given, int index, int number, tw_er
     twi_device *d = twi_cuda_device_create(index / parts, number, index % parts, parts, error);
     if (!d)
         return NULL;
-#ifdef TOWER_CUDA_QUICK
-    twi_log(TWI_LOG_WARNING, "%s: the CUDA plug-in was built with TOWER_CUDA_QUICK, and its kernels are slow", d->text);
-#endif
     twi_cuda_device *c = (twi_cuda_device *)d;
     c->tf32 = twi_option(given, "tf32") != 0;
     c->fast = twi_option(given, "fast") != 0;
