@@ -286,6 +286,9 @@ static void what_does_not_divide_goes_to_the_first_towers(void **state)
     tw_trainer *trainer = start_shares(2, 2, 8, (int[]){3, 1}, (tw_variable_options){0});
     assert_int_equal(tw_trainer_share(trainer, 0) * 10 + tw_trainer_share(trainer, 1), 62);
     tw_trainer_destroy(trainer);
+    trainer = start_shares(3, 2, 8, (int[]){1 << 20, 1, 1 << 20}, (tw_variable_options){0}); /* the largest parts */
+    assert_int_equal(tw_trainer_share(trainer, 0) * 10 + tw_trainer_share(trainer, 1), 41);
+    tw_trainer_destroy(trainer);
 }
 
 /* The same examples, however they are dealt: the mean over towers is the mean over examples. */
@@ -527,7 +530,10 @@ static void impossible_shares_are_refused(void **state)
         {0, 8, 2, {3, 1}, "options.tower_shares has 2 parts for 3 towers"},
         {0, 8, 3, {3, 0, 1}, "options.tower_shares: 0 for tower 1"},
         {0, 4, 3, {100, 1, 1}, "options.global_batch=4 leaves no example for tower 1 of 3"},
+        {0, 4, 1, {1}, "options.tower_shares has 1 part for 3 towers"},
+        {0, 8, 3, {3, 1, (1 << 20) + 1}, "options.tower_shares: 1048577 for tower 2; expected 1 to 1048576"},
         {0, 1 << 29, 0, {0}, "options.global_batch is 536870912; at most 268435456 is expected"},
+        {0, 1 << 28, 2, {3, 1}, "options.tower_shares has 2 parts for 3 towers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tw_trainer *trainer;

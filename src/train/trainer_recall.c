@@ -110,7 +110,7 @@ static bool schedule_from_numbers(const double numbers[NUMBERS_BEFORE], tw_rule 
     for (int i = 0; i < NUMBERS_BEFORE; i++)
         if (!(numbers[i] >= 0 && numbers[i] <= 1e18))
             return false;
-    if (numbers[0] > 1e6 || numbers[1] > 1e6 || numbers[8] > TW_MOST_RATES)
+    if (numbers[8] > TW_MOST_RATES)
         return false;
     const twi_name *schedule = twi_name_before(twi_schedule_names, 1 + (int64_t)numbers[0]);
     const twi_name *unit = twi_name_before(twi_unit_names, 1 + (int64_t)numbers[1]);
