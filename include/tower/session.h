@@ -242,7 +242,7 @@ typedef struct tw_timeline {
 
 /* When each device did what in the latest traced run. Yours: tw_timeline_destroy(), before the session. */
 TW_API tw_status tw_session_timeline(tw_session *session, tw_timeline **timeline, tw_error *error);
-/* The same for the latest run of a lane. */
+/* The same for the latest run of a lane. TW_FAILED_PRECONDITION: nothing has run there, or it was not traced. */
 TW_API tw_status tw_session_timeline_in(tw_session *session, int lane, tw_timeline **timeline, tw_error *error);
 TW_API void tw_timeline_destroy(tw_timeline *timeline); /* NULL is fine */
 

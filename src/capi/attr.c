@@ -320,23 +320,34 @@ void TF_OperationGetAttrTensorShapeProto(TF_Operation *oper, const char *attr_na
         fill_buffer(value, &shape, status);
 }
 
+/* The next element of that number, in whichever list of the message; `list` is inside of one. */
+static bool next_element(wire_reader *message, wire_reader *list, int number, wire_field *element)
+{
+    wire_field field;
+    for (;;) {
+        while (wire_next(list, element))
+            if (element->number == number && element->type == 2)
+                return true;
+        if (!wire_next(message, &field))
+            return false;
+        if (field.number == LIST && field.type == 2)
+            *list = wire_read(field.data, field.size);
+    }
+}
+
 void TF_OperationGetAttrTensorShapeProtoList(TF_Operation *oper, const char *attr_name, TF_Buffer **values,
                                              int max_values, TF_Status *status)
 {
     int count = 0;
     wire whole = {0};
-    wire_field field, shape;
+    wire_field shape;
     if (!find_kind(oper, attr_name, TW_ATTR_SHAPES, status))
         return;
     find_value(oper, attr_name, &whole, status);
-    wire_reader r = wire_read(whole.data, whole.size);
-    while (is_ok(status) && wire_next(&r, &field)) {
-        wire_reader list =
-            field.number == LIST && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
-        while (wire_next(&list, &shape) && count < max_values)
-            if (shape.number == SHAPE && !(values[count++] = TF_NewBufferFromString(shape.data, shape.size)))
-                set_no_memory(status);
-    }
+    wire_reader r = wire_read(whole.data, whole.size), list = {0};
+    while (is_ok(status) && count < max_values && next_element(&r, &list, SHAPE, &shape))
+        if (!(values[count++] = TF_NewBufferFromString(shape.data, shape.size)))
+            set_no_memory(status);
     for (int i = 0; i < count && !is_ok(status); i++) {
         TF_DeleteBuffer(values[i]);
         values[i] = NULL;
@@ -362,7 +373,7 @@ void TF_OperationGetAttrTensorList(TF_Operation *oper, const char *attr_name, TF
 {
     int count = 0;
     wire whole = {0};
-    wire_field field, tensor;
+    wire_field tensor;
     for (int i = 0; i < max_values; i++)
         values[i] = NULL;
     const tw_attr *attr = get_kind(oper, attr_name, (tw_attr_kind)NO_KIND, status);
@@ -373,14 +384,9 @@ void TF_OperationGetAttrTensorList(TF_Operation *oper, const char *attr_name, TF
         return;
     }
     find_value(oper, attr_name, &whole, status);
-    wire_reader r = wire_read(whole.data, whole.size);
-    while (is_ok(status) && wire_next(&r, &field)) {
-        wire_reader list =
-            field.number == LIST && field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
-        while (is_ok(status) && count < max_values && wire_next(&list, &tensor))
-            if (tensor.number == TENSOR && tensor.type == 2)
-                values[count++] = read_tensor(&tensor, status);
-    }
+    wire_reader r = wire_read(whole.data, whole.size), list = {0};
+    while (is_ok(status) && count < max_values && next_element(&r, &list, TENSOR, &tensor))
+        values[count++] = read_tensor(&tensor, status);
     for (int i = 0; i < count && !is_ok(status); i++) {
         TF_DeleteTensor(values[i]);
         values[i] = NULL;

@@ -403,7 +403,7 @@ static void show_variables(twi_copying *c, bool late)
     }
 }
 
-/* A variable that was made without a shape has, in a session, that of the first value which it is given there. */
+/* A variable that was made without a shape has, in a session, that of the value which it has, or else gets first. */
 static void settle_variable(twi_copying *c, twi_node *made)
 {
     const char *name = twi_attr_string(&made->attrs, "shared_name", "");

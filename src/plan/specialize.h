@@ -162,6 +162,7 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit);
 
 /* ---- border.c ---------------------------------------------------------------------------------------------------- */
 
+/* Whether something that the node reads or comes after is behind the border. */
 bool twi_follows_late(const twi_copying *c, const tw_node *node);
 /* Of a node that was just copied: whether it, and with that all that follows it, is behind the border. */
 tw_status twi_find_late(twi_copying *c, const tw_node *node);

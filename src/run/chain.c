@@ -426,13 +426,13 @@ tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, unsigned 
     *done = 0;
     if (!link->plan->border)
         return run_link(lane, link, steps, look, feeds, to, results, done, error);
-    const twi_cut *cut = link->cut;
+    twi_cut *cut = link->cut;
     twi_wanted w = {
         .feeds = feeds, .num_feeds = cut->num_fed, .fetches = cut->fetches, .num_fetches = cut->num_fetches};
     while (*done < steps && status == TW_OK) {
         lane->latest.count = 0;
         if (is_outgrown(link->plan))
-            status = twi_link_find(lane, link->cut, &w, &link, error);
+            status = twi_link_find(lane, cut, &w, &link, error);
         if (status == TW_OK)
             status = run_once(lane, link, look, feeds, results, error);
         *done += status == TW_OK;

@@ -667,6 +667,15 @@ static void parts_of_a_run_run_once(void **state)
     close_session(session, s);
 }
 
+static TF_DeprecatedSession *open_without_graph(void)
+{
+    TF_SessionOptions *options = TF_NewSessionOptions();
+    TF_DeprecatedSession *session = TF_NewDeprecatedSession(options, s);
+    assert_fine(s);
+    TF_DeleteSessionOptions(options);
+    return session;
+}
+
 /* As messages of so many nodes, which name what came in others. */
 static void extend(TF_DeprecatedSession *session, TF_Operation *const *opers, int count)
 {
@@ -691,9 +700,7 @@ static void extend(TF_DeprecatedSession *session, TF_Operation *const *opers, in
 static void sessions_without_a_graph_grow_message_by_message(void **state)
 {
     (void)state;
-    TF_SessionOptions *options = TF_NewSessionOptions();
-    TF_DeprecatedSession *session = TF_NewDeprecatedSession(options, s);
-    TF_DeleteSessionOptions(options);
+    TF_DeprecatedSession *session = open_without_graph();
     TF_Operation *x = placeholder(graph, "x", TF_INT32, s), *split, *sum;
     TF_OperationDescription *d = TF_NewOperation(graph, "IdentityN", "split");
     TF_AddInputList(d, (TF_Output[]){out(x), out(x)}, 2);
@@ -721,10 +728,7 @@ static void sessions_without_a_graph_grow_message_by_message(void **state)
 static void sessions_without_a_graph_run_by_names(void **state)
 {
     (void)state;
-    TF_SessionOptions *options = TF_NewSessionOptions();
-    TF_DeprecatedSession *session = TF_NewDeprecatedSession(options, s);
-    assert_fine(s);
-    TF_DeleteSessionOptions(options);
+    TF_DeprecatedSession *session = open_without_graph();
     TF_Run(session, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, s);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Session was not created with a graph before Run()!");
     TF_Operation *x = placeholder(graph, "x", TF_INT32, s);
