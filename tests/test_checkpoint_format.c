@@ -24,6 +24,7 @@
 static const char *folder;
 static tw_error error;
 static char log_text[8192];
+static int descriptors; /* that are open before a test */
 
 static void take_log(void *user, int level, const char *text)
 {
@@ -38,6 +39,7 @@ static int enter(void **state)
     folder = scratch_folder();
     error = (tw_error){0};
     log_text[0] = 0;
+    descriptors = count_files("/proc/self/fd", "");
     tw_set_log(take_log, NULL, 1);
     return 0;
 }
@@ -48,6 +50,7 @@ static int leave(void **state)
     twi_set_files(NULL);
     tw_set_log(NULL, NULL, 0);
     remove_scratch(folder);
+    assert_int_equal(count_files("/proc/self/fd", ""), descriptors);
     return 0;
 }
 
@@ -597,9 +600,14 @@ static void old_checkpoints_go_and_the_state_file_lists_the_rest(void **state)
     twi_free(text.bytes);
     assert_int_equal(count_files(folder, ""), 7);
     assert_true(twi_file_exists(in_folder("model.ckpt-11.data-00000-of-00001")));
+    assert_string_equal(log_text, ""); /* nothing has gone wrong */
     assert_latest(12);
     assert_ok(save_keeping(13, 0, 0));
     assert_int_equal(count_files(folder, "model.ckpt-1"), 6);
+    assert_ok(tw_checkpoint_save(in_folder("new/folder"), "m", 0, NULL, 0, 1, &error));
+    assert_ok(tw_checkpoint_verify(in_folder("new/folder/m-0"), &error));
+    remove_scratch(in_folder("new/folder"));
+    rmdir(in_folder("new"));
 }
 
 static void list_is_ordered_by_step_as_a_number(void **state)
@@ -676,6 +684,8 @@ static void of_one_step_the_named_one_is_the_latest(void **state)
         assert_string_equal(path, in_folder(names[i]));
     }
     unlink(in_folder("checkpoint"));
+    assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
+    assert_string_equal(log_text, ""); /* a folder may be without a state file */
     assert_int_equal(mkdir(in_folder("checkpoint"), 0700), 0); /* no state file, and no reason to stop */
     assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
     assert_message(log_text, "is a directory");
@@ -691,7 +701,22 @@ static void state_file_may_name_a_checkpoint_elsewhere(void **state)
     store(in_folder("checkpoint"), text, strlen(text));
     assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
     assert_string_equal(path, GOLDEN_DIR "/checkpoint");
+    size_t size = strlen(path);
+    assert_ok(tw_checkpoint_latest(folder, path, size + 1, NULL, &error));
+    assert_fails(tw_checkpoint_latest(folder, path, size, NULL, &error), TW_OUT_OF_RANGE, "bytes");
     assert_fails(tw_checkpoint_latest(folder, path, 5, NULL, &error), TW_OUT_OF_RANGE, "5 bytes");
+    static const char *const numbers[][2] = {{"a\\0611\\0678-1", "a1178-1"}, {"b\\12-1", "b\n-1"}};
+    assert_ok(twi_bundle_save(in_folder("z-1"), NULL, 0, &error)); /* which it would be else */
+    for (int i = 0; i < 2; i++) { /* of three digits, or what there are of them */
+        char state_text[100];
+        assert_ok(twi_bundle_save(in_folder(numbers[i][1]), NULL, 0, &error));
+        snprintf(state_text, sizeof state_text, "model_checkpoint_path: \"%s\"\n", numbers[i][0]);
+        store(in_folder("checkpoint"), state_text, strlen(state_text));
+        assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
+        assert_string_equal(path, in_folder(numbers[i][1]));
+    }
+    remove_scratch(folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
     static const char *const broken[] = {"",
                                          "model_checkpoint_path",
                                          "model_checkpoint_path: \"",
@@ -712,7 +737,8 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
                                             "checkpoint.tmp-12",         "model.ckpt-4.data-00000-of-00001",
                                             "model.ckpt-4.meta",         "model.ckpt-4.replaced.data-00000-of-00001"};
     static const char *const others[] = {"notes.tmp-1", "model.ckpt.txt", "model.ckpt-old.data",
-                                         "other-4.data-00000-of-00001", "model.ckpt-4x.meta"};
+                                         "other-4.data-00000-of-00001", "model.ckpt-4x.meta",
+                                         "model.ckpt_4.meta", "model.next-4.meta", ".meta", ".data-4"};
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
         store(in_folder(leftovers[i]), "x", 1);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -722,7 +748,7 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
         assert_false(twi_file_exists(in_folder(leftovers[i])));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_true(twi_file_exists(in_folder(others[i])));
-    assert_int_equal(count_files(folder, ""), 5 + 3);
+    assert_int_equal(count_files(folder, ""), 7 + 3);
     assert_latest(6);
 }
 
@@ -754,11 +780,37 @@ static void without_locks_what_others_may_be_writing_stays(void **state)
     assert_latest(6);
 }
 
+/* So the lock's descriptor is 0. */
+static void a_process_without_an_input_has_locks_too(void **state)
+{
+    (void)state;
+    const char *left = in_folder("model.ckpt-5.index.tmp-77");
+    int input = dup(0);
+    close(0);
+    for (int i = 0; i < 2; i++) {
+        store(left, "x", 1);
+        refused.locks = 2;
+        refused.reason = EINTR;
+        assert_ok(i == 0 ? save(6) : tw_checkpoint_tidy(folder, "model.ckpt", &error));
+        assert_false(twi_file_exists(left));
+        assert_int_equal(refused.locks, -1);
+        assert_int_equal(fcntl(0, F_GETFD), -1); /* closed again */
+    }
+    store(left, "x", 1);
+    refused.locks = 1;
+    refused.reason = ENOLCK;
+    assert_ok(tw_checkpoint_tidy(folder, "model.ckpt", &error));
+    assert_true(twi_file_exists(left));
+    assert_int_equal(fcntl(0, F_GETFD), -1);
+    assert_int_equal(dup2(input, 0), 0);
+    close(input);
+}
+
 /* A folder of its own, which the process is in, has no name; and a name may have any character but one. */
 static void folders_without_a_name_and_names_of_odd_characters(void **state)
 {
     (void)state;
-    static const char odd[] = "o\"d\\d\n\x7f\xc3\xa4";
+    static const char odd[] = "o\"d\\d ~\n\x7f\xc3\xa4";
     tw_tensor *one = tw_tensor_float(1);
     tw_named_tensor tensor = {"x", one}, nameless = {"", one};
     char before[4096], path[256], expected[256], far[400];
@@ -771,14 +823,15 @@ static void folders_without_a_name_and_names_of_odd_characters(void **state)
     snprintf(expected, sizeof expected, "./%s-3", odd);
     assert_string_equal(path, expected);
     file text = load("checkpoint");
-    assert_string_equal(text.bytes, "model_checkpoint_path: \"o\\\"d\\\\d\\012\\177\\303\\244-3\"\n"
-                                    "all_model_checkpoint_paths: \"o\\\"d\\\\d\\012\\177\\303\\244-3\"\n");
+    assert_string_equal(text.bytes, "model_checkpoint_path: \"o\\\"d\\\\d ~\\012\\177\\303\\244-3\"\n"
+                                    "all_model_checkpoint_paths: \"o\\\"d\\\\d ~\\012\\177\\303\\244-3\"\n");
     twi_free(text.bytes);
     assert_ok(twi_bundle_save("part-1", &tensor, 1, &error));
     assert_ok(twi_bundle_merge(parts, 1, "other-1", true, &error));
     assert_false(twi_file_exists("part-1.index"));
     assert_ok(twi_bundle_merge(parts + 1, 1, "other-1", true, &error)); /* into itself */
     assert_ok(tw_checkpoint_verify("other-1", &error));
+    assert_fails(tw_checkpoint_open(".index", &checkpoint, &error), TW_NOT_FOUND, "nor '.index' is there");
     assert_int_equal(chdir(before), 0);
     assert_fails(twi_bundle_save("/x-1", &nameless, 1, &error), TW_INVALID_ARGUMENT, "empty name");
     memset(far, 'x', sizeof far - 1);
@@ -1317,7 +1370,7 @@ static void files_of_different_checkpoints_are_not_taken_for_one(void **state)
 static void failed_save_loses_nothing_and_can_be_repeated(void **state)
 {
     (void)state;
-    int n = 0;
+    int n = 0, nameless = 0; /* whose state file could not be written */
     remove_scratch(folder);
     for (;; n++) {
         folder = scratch_folder();
@@ -1330,6 +1383,7 @@ static void failed_save_loses_nothing_and_can_be_repeated(void **state)
             assert_message(error.message, folder);
             assert_message(error.message, n % 2 ? "Input/output error" : "No space left");
             assert_int_equal(count_files(folder, ".tmp"), 0);
+            nameless += strstr(error.message, "is saved, but its name is not in") != NULL;
         } else if (failed) {
             assert_message(log_text, "cannot delete"); /* the only call whose failure does no harm */
         }
@@ -1345,6 +1399,7 @@ static void failed_save_loses_nothing_and_can_be_repeated(void **state)
         }
     }
     assert_true(n > 20);
+    assert_true(nameless >= 5);
     folder = scratch_folder();
 }
 
@@ -1366,6 +1421,8 @@ static void failed_save_over_the_same_step_leaves_the_old_or_the_new(void **stat
         assert_int_equal(step, 2);
         double value = first_weight(path);
         assert_true(value == 21 || (value == 20 && status != TW_OK));
+        if (value == 20) /* all is as it was */
+            assert_int_equal(count_files(folder, ".replaced"), 0);
         assert_ok(save_keeping(2, 22, 2));
         assert_latest(2);
         assert_true(first_weight(in_folder("model.ckpt-2")) == 22);
@@ -1378,6 +1435,57 @@ static void failed_save_over_the_same_step_leaves_the_old_or_the_new(void **stat
     }
     assert_true(n > 20);
     folder = scratch_folder();
+}
+
+/* What is done, a letter a call: files and directories are synced, names are given and go. */
+static char done[100];
+
+static void note(char call)
+{
+    snprintf(done + strlen(done), sizeof done - strlen(done), "%c", call);
+}
+
+static int noted_fsync(int fd)
+{
+    struct stat about;
+    note(fstat(fd, &about) == 0 && S_ISDIR(about.st_mode) ? 'd' : 's');
+    return twi_posix_files.fsync(fd);
+}
+
+static int noted_rename(const char *from, const char *to)
+{
+    note('r');
+    return twi_posix_files.rename(from, to);
+}
+
+static int noted_unlink(const char *path)
+{
+    if (twi_file_exists(path))
+        note('u');
+    return twi_posix_files.unlink(path);
+}
+
+/* Files first, then their names, then what the names lead to: only behind that do old ones go. */
+static void what_is_saved_is_on_the_disk_before_old_ones_go(void **state)
+{
+    (void)state;
+    twi_file_calls noting = twi_posix_files;
+    noting.fsync = noted_fsync;
+    noting.rename = noted_rename;
+    noting.unlink = noted_unlink;
+    assert_ok(save_keeping(1, 1, 1));
+    done[0] = 0;
+    twi_set_files(&noting);
+    tw_status status = save_keeping(2, 2, 1);
+    twi_set_files(NULL);
+    assert_ok(status);
+    assert_string_equal(done, "ss" "rrd" "srd" "uu"); /* the pair, its names, the state file, the old pair */
+    done[0] = 0;
+    twi_set_files(&noting);
+    status = save_keeping(2, 3, 1);
+    twi_set_files(NULL);
+    assert_ok(status);
+    assert_string_equal(done, "ss" "d" "rrd" "u" "srd" "u"); /* second names are there before the first ones go */
 }
 
 /* From the n-th call on nothing reaches the disk any more, as if the process had been killed there. */
@@ -1484,6 +1592,30 @@ static void running_out_of_memory_is_reported_and_leaks_nothing(void **state)
     }
     tw_tensor_release(one);
     tw_tensor_release(two);
+}
+
+/* A list has all that there are, or is none; and a checkpoint's name may be that of its index. */
+static void a_list_that_memory_lacks_for_is_no_shorter(void **state)
+{
+    (void)state;
+    bool failed = true;
+    assert_ok(save(1));
+    assert_ok(save(2));
+    for (int n = 0; failed; n++) {
+        tw_checkpoint_list *list = NULL;
+        tw_checkpoint *checkpoint = NULL;
+        fail_allocation(n);
+        tw_status status = tw_checkpoint_list_open(folder, &list, &error);
+        if (status == TW_OK) {
+            assert_int_equal(tw_checkpoint_list_count(list), 2);
+            status = tw_checkpoint_open(in_folder("model.ckpt-2.index"), &checkpoint, &error);
+        }
+        tw_checkpoint_list_close(list);
+        tw_checkpoint_close(checkpoint);
+        assert_int_equal(memory.live, 0);
+        failed = stop_failing_allocations();
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+    }
 }
 
 /* Memory that runs out while old ones are deleted harms nothing: the next save deletes them. */
@@ -2076,6 +2208,7 @@ int main(void)
         TEST(state_file_may_name_a_checkpoint_elsewhere),
         TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
         TEST(without_locks_what_others_may_be_writing_stays),
+        TEST(a_process_without_an_input_has_locks_too),
         TEST(folders_without_a_name_and_names_of_odd_characters),
         TEST(several_processes_may_save_in_one_directory),
         TEST(links_planted_in_a_directory_lead_nowhere),
@@ -2094,8 +2227,10 @@ int main(void)
         TEST(files_of_different_checkpoints_are_not_taken_for_one),
         TEST(failed_save_loses_nothing_and_can_be_repeated),
         TEST(failed_save_over_the_same_step_leaves_the_old_or_the_new),
+        TEST(what_is_saved_is_on_the_disk_before_old_ones_go),
         TEST(save_killed_at_any_call_loses_nothing),
         TEST(running_out_of_memory_is_reported_and_leaks_nothing),
+        TEST(a_list_that_memory_lacks_for_is_no_shorter),
         TEST(an_old_checkpoint_that_memory_lacks_for_stays),
         cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
         cmocka_unit_test(a_block_is_closed_as_soon_as_it_is_full),

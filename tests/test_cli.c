@@ -472,6 +472,25 @@ static void damaged_checkpoint_is_found_by_verify_and_by_ls(void **state)
     assert_prints("there is no checkpoint in 'none'");
 }
 
+/* A text it is, or it says nothing. */
+static void the_model_that_a_checkpoint_names_is_one_text(void **state)
+{
+    (void)state;
+    const tw_string words[] = {{"mnits", 5}, {"cifar", 5}};
+    tw_tensor *said[] = {tw_tensor_from(TW_STRING, TW_SCALAR, words), tw_tensor_from(TW_STRING, TW_SHAPE(2), words),
+                         tw_tensor_float(3)};
+    for (int i = 0; i < 3; i++) {
+        char path[512];
+        tw_error error = {0};
+        tw_named_tensor named = {"tower/model", said[i]};
+        snprintf(path, sizeof path, "%s/odd%d", directory, i);
+        assert_ok(tw_checkpoint_save(path, "model.ckpt", 1, &named, 1, 5, &error));
+        assert_runs(2, "$T eval odd%d", i);
+        assert_prints(i == 0 ? "mnits" : "does not say which model it was made by");
+        tw_tensor_release(said[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +526,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_listed_and_shown),
         cmocka_unit_test(one_tensor_is_shown_with_its_statistics),
         cmocka_unit_test(damaged_checkpoint_is_found_by_verify_and_by_ls),
+        cmocka_unit_test(the_model_that_a_checkpoint_names_is_one_text),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -607,7 +607,7 @@ static void shares_deal_out_the_same_stream(void **state)
 {
     (void)state;
     static struct stream expected, found;
-    static const int shares[] = {7, 1, 4}; /* 12 a step */
+    static const int shares[] = {1, 4, 3}; /* 8 a step */
     tw_dataset *d = synthetic(COUNT, SIDE, 1);
     read_stream(&expected, d, 1, 1, 1, 1);
     tw_pipeline *p = make_pipeline(d, (tw_pipeline_options){.towers = 3,
@@ -615,7 +615,7 @@ static void shares_deal_out_the_same_stream(void **state)
                                                             .seed = 4,
                                                             .shuffle = true,
                                                             .augmentation = TW_AUGMENT_TUTORIAL_TRAIN});
-    assert_int_equal(tw_pipeline_batch(p), 7);
+    assert_int_equal(tw_pipeline_batch(p), 4);
     for (int k = 0, t = 0; k < STREAM; k += shares[t], t = (t + 1) % 3)
         assert_ok(tw_pipeline_next(p, t, found.images[k], found.labels + k, &error));
     assert_memory_equal(&found, &expected, sizeof found);
@@ -700,6 +700,68 @@ static void lent_batch_stays_whole_until_released(void **state)
     tw_dataset_destroy(d);
 }
 
+struct taker {
+    tw_pipeline *pipeline;
+    pthread_t thread;
+    tw_pipeline_batch_view view;
+    tw_error error;
+    tw_status ended;
+};
+
+static void *take(void *argument)
+{
+    struct taker *t = argument;
+    t->ended = tw_pipeline_acquire(t->pipeline, 0, &t->view, &t->error);
+    return NULL;
+}
+
+/* Starts a thread that takes the next batch, and comes back once it waits for it. */
+static void start_taking(struct taker *t, int waits)
+{
+    tw_pipeline_statistics s;
+    assert_int_equal(pthread_create(&t->thread, NULL, take, t), 0);
+    do {
+        usleep(1000);
+        tw_pipeline_get_statistics(t->pipeline, &s);
+    } while (s.waits < waits);
+    assert_int_equal(s.waits, waits);
+}
+
+/* With one place, which is lent, nothing comes until it is back; a seek sends away who waits, with nothing taken. */
+static void who_waits_is_woken_by_a_release_and_by_a_seek(void **state)
+{
+    (void)state;
+    tw_dataset *d = synthetic(COUNT, SIDE, 1);
+    tw_pipeline *p = make_pipeline(d, (tw_pipeline_options){.prefetch = 1, .threads = 1});
+    tw_pipeline_batch_view lent;
+    tw_pipeline_statistics s;
+    struct taker taker = {.pipeline = p};
+    assert_ok(tw_pipeline_acquire(p, 0, &lent, &error)); /* which may have waited */
+    tw_pipeline_get_statistics(p, &s);
+    int waits = (int)s.waits;
+    start_taking(&taker, waits + 1);
+    tw_pipeline_release(p, &lent);
+    pthread_join(taker.thread, NULL);
+    assert_int_equal(taker.ended, TW_OK);
+    assert_int_equal(taker.view.step, 1);
+    tw_pipeline_get_statistics(p, &s);
+    assert_true(s.wait_seconds > 0);
+
+    lent = taker.view;
+    start_taking(&taker, waits + 2);
+    assert_ok(tw_pipeline_seek(p, 7, &error));
+    pthread_join(taker.thread, NULL);
+    assert_int_equal(taker.ended, TW_ABORTED);
+    assert_message(taker.error.message, "while tower 0 waited for step 2");
+    tw_pipeline_get_statistics(p, &s);
+    assert_int_equal(s.batches, 2);
+    tw_pipeline_release(p, &lent);
+    assert_ok(tw_pipeline_acquire(p, 0, &lent, &error));
+    assert_int_equal(lent.step, 7);
+    tw_pipeline_destroy(p);
+    tw_dataset_destroy(d);
+}
+
 static void nothing_is_allocated_once_it_runs(void **state)
 {
     (void)state;
@@ -767,6 +829,7 @@ static void shutdown_at_any_moment_ends_everybody(void **state)
 static void impossible_options_are_refused(void **state)
 {
     (void)state;
+    static const int64_t LAST_STEP = INT32_MAX; /* so that every example has a number */
     tw_dataset *d = synthetic(COUNT, SIDE, 1);
     tw_pipeline *p = NULL;
     static const int one_empty[] = {3, 0};
@@ -778,7 +841,7 @@ static void impossible_options_are_refused(void **state)
         {{.towers = 2, .shares = one_empty}, "a tower's share is 0, expected 1"},
         {{.batch = 1, .towers = -2}, "towers is -2"},
         {{.batch = 1, .threads = -1}, "threads is -1"},
-        {{.batch = 1, .prefetch = 5000}, "prefetch is 5000"},
+        {{.batch = 1, .prefetch = 1025}, "prefetch is 1025, expected 1 to 1024"},
         {{.batch = 1, .first_step = -1}, "step -1"},
         {{.batch = 1, .augmentation = 9}, "unknown augmentation 9"},
         {{.batch = 1, .augmentation = TW_AUGMENT_TUTORIAL_EVAL}, "cannot crop 24x24 pixels of images of 6x6"},
@@ -786,6 +849,16 @@ static void impossible_options_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(tw_pipeline_create(d, &cases[i].options, &p, &error), TW_INVALID_ARGUMENT, cases[i].part);
     assert_null(p);
+    p = make_pipeline(d, (tw_pipeline_options){.prefetch = 1024}); /* the most there are */
+    assert_ok(tw_pipeline_seek(p, LAST_STEP, &error));
+    assert_fails(tw_pipeline_seek(p, LAST_STEP + 1, &error), TW_INVALID_ARGUMENT, "step 2147483648");
+    tw_pipeline_destroy(p);
+    int height = 0, width = 0;
+    tw_pipeline_options cropped = TW_SIZED(tw_pipeline_options);
+    cropped.augmentation = TW_AUGMENT_TUTORIAL_EVAL;
+    cropped.crop = 4;
+    assert_ok(tw_pipeline_image_size(d, &cropped, &height, &width, &error));
+    assert_int_equal(height * 10 + width, 44);
     p = make_pipeline(d, (tw_pipeline_options){.augmentation = TW_AUGMENT_TUTORIAL_EVAL});
     assert_int_equal(tw_pipeline_height(p) * 100 + tw_pipeline_width(p) * 10 + tw_pipeline_channels(p), 441);
     assert_int_equal(tw_pipeline_batch(p) * 10 + tw_pipeline_towers(p), 51);
@@ -823,6 +896,7 @@ int main(void)
         cmocka_unit_test(seeking_continues_the_same_stream),
         cmocka_unit_test(one_tower_may_run_ahead_of_the_others),
         cmocka_unit_test(lent_batch_stays_whole_until_released),
+        cmocka_unit_test(who_waits_is_woken_by_a_release_and_by_a_seek),
         cmocka_unit_test(nothing_is_allocated_once_it_runs),
         cmocka_unit_test(shutdown_at_any_moment_ends_everybody),
         cmocka_unit_test(impossible_options_are_refused),

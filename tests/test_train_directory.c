@@ -60,6 +60,33 @@ static void a_directory_says_what_it_is(void **state)
     assert_prints("'virtual'");
 }
 
+/* By its model's name, by its folder, by one in it, or by a checkpoint; what it says has to be so. */
+static void a_run_is_found_by_each_of_its_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mnist", "mnist_train", "mnist_train/best", "mnist_train/model.ckpt-1",
+                                        "mnist_train/model.ckpt-1.index", "mnist --train-dir mnist_train/best"};
+    write_mnist("few", 3);
+    assert_runs(0, "$T train mnist --data-dir few --data-set mnist --batch-size 2 --max-steps 1 --eval-every 1 "
+                   "--keep-best");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_runs(0, "$T eval %s --no-events", names[i]);
+        assert_prints("3 of mnist: ");
+    }
+    assert_runs(0, "cd mnist_train && $T eval model.ckpt-1 --no-events");
+    assert_prints("3 of mnist: ");
+    assert_runs(0, "cd mnist_train && sed -i 's/\"max-steps\": \"1\"/\"max-steps\": 1/' run.json && "
+                   "$T eval . --no-events"); /* what is no text is no option */
+    assert_prints("3 of mnist: ");
+    assert_runs(2, "sed -i 's/\"data-set\": \"mnist\"/\"data-set\": \"mnits\"/' mnist_train/run.json && "
+                   "$T eval mnist_train --no-events");
+    assert_prints("mnist_train/run.json");
+    assert_prints("mnits");
+    assert_runs(1, "echo '{' >mnist_train/run.json && $T eval mnist_train --data-dir few --data-set mnist --no-events");
+    assert_prints("mnist_train/run.json");
+    assert_prints_not("of mnist: ");
+}
+
 static void a_run_goes_on_with_the_options_that_it_had(void **state)
 {
     (void)state;
@@ -271,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_directory_says_what_it_is),
+        cmocka_unit_test(a_run_is_found_by_each_of_its_names),
         cmocka_unit_test(a_run_goes_on_with_the_options_that_it_had),
         cmocka_unit_test(another_kind_of_device_is_named_and_has_to_be_accepted),
         cmocka_unit_test(another_data_set_is_named_and_has_to_be_accepted),

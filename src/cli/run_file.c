@@ -208,10 +208,9 @@ bool checkpoint_text(const char *path, const char *key, char *text, size_t size)
     tw_checkpoint *checkpoint;
     tw_tensor *value = NULL;
     text[0] = 0;
-    if (tw_checkpoint_open(path, &checkpoint, NULL) != TW_OK)
-        return false;
-    if (tw_checkpoint_find(checkpoint, key) >= 0 && tw_checkpoint_read(checkpoint, key, &value, NULL) == TW_OK &&
-        tw_tensor_dtype(value) == TW_STRING && tw_tensor_elements(value) == 1) {
+    if (tw_checkpoint_open(path, &checkpoint, NULL) == TW_OK && tw_checkpoint_find(checkpoint, key) >= 0 &&
+        tw_checkpoint_read(checkpoint, key, &value, NULL) == TW_OK && tw_tensor_dtype(value) == TW_STRING &&
+        tw_tensor_elements(value) == 1) {
         const tw_string *string = tw_tensor_data(value);
         snprintf(text, size, "%.*s", (int)string->size, string->size ? string->data : "");
     }

@@ -64,8 +64,6 @@ static char *join(const char *directory, const char *name)
     twi_text path = {0};
     const char *between = ends_with(directory, "/") ? "" : "/";
     twi_text_printf(&path, "%s%s%s", directory, between, name);
-    if (path.failed)
-        twi_text_free(&path);
     return path.data;
 }
 
@@ -249,7 +247,6 @@ static tw_status open_latest(const char *directory, tw_checkpoint **checkpoint, 
 {
     tw_status status = TW_OK;
     tw_checkpoint_list *list = NULL;
-    tw_checkpoint *candidate = NULL;
     tw_error reason = {0};
     char *named = NULL;
     *checkpoint = NULL;
@@ -266,13 +263,12 @@ static tw_status open_latest(const char *directory, tw_checkpoint **checkpoint, 
     status = TW_OK;
     for (int i = list->items.count - 1; i >= 0; i--) {
         const char *path = list->items.items[i].path;
+        tw_checkpoint *candidate;
         if (twi_bundle_open(path, &candidate, &reason) == TW_OK && twi_bundle_verify(candidate, &reason) == TW_OK) {
             *checkpoint = candidate;
-            candidate = NULL;
             goto done;
         }
         tw_checkpoint_close(candidate);
-        candidate = NULL;
         if (reason.status == TW_RESOURCE_EXHAUSTED) { /* says nothing about the checkpoint: an older one must not win */
             status = twi_fail(error, reason.status, "%s", reason.message);
             goto done;
@@ -285,7 +281,6 @@ static tw_status open_latest(const char *directory, tw_checkpoint **checkpoint, 
         status = twi_fail(error, TW_NOT_FOUND, "none of the %d checkpoints in '%s' is complete; the oldest: %s",
                           list->items.count, directory, reason.message);
 done:
-    tw_checkpoint_close(candidate);
     tw_checkpoint_list_close(list);
     return status;
 }
