@@ -27,6 +27,7 @@
     X(twi_places_ops)                                                                                                  \
     X(twi_random_ops)                                                                                                  \
     X(twi_candidates_ops)                                                                                              \
+    X(twi_clusters_ops)                                                                                                \
     X(twi_state_ops)                                                                                                   \
     X(twi_optimizer_ops)                                                                                               \
     X(twi_control_ops)                                                                                                 \

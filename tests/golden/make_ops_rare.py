@@ -165,3 +165,21 @@ cases.case("FractionalAvgPoolGrad", orig_input_tensor_shape=i64([1, 4, 4, 2]), o
            **borders)
 pooled = np.stack([[orig[0, a:b, c:d].max((0, 1)) for c, d in [(0, 1), (1, 4)]] for a, b in [(0, 2), (2, 4)]])[None]
 cases.case("FractionalMaxPoolGrad", orig_input=orig, orig_output=pooled, out_backprop=eighths(random, 1, 2, 2, 2), **borders)
+
+# ---- the first and the nearest centers of clusters
+
+points = eighths(random, 23, 3)
+for seed, num, retries in [(7, 5, -1), (1, 1, 0), (0, 8, 0), (-3, 6, 4), (12, 23, 1)]:
+    cases.case("KmeansPlusPlusInitialization", points=points, num_to_sample=i64(num), seed=i64(seed),
+               num_retries_per_sample=i64(retries))
+cases.case("KmeansPlusPlusInitialization", points=np.ones((3, 2), np.float32), num_to_sample=i64(3), seed=i64(5),
+           num_retries_per_sample=i64(2))
+for seed in [0, 5, 1 << 40]:
+    cases.case("KMC2ChainInitialization", distances=np.abs(eighths(random, 9)), seed=i64(seed))
+for k in [0, 1, 3, 9]:
+    cases.case("NearestNeighbors", points=points, centers=np.concatenate([points[3:7], points[4:5]]), k=i64(k))
+cases.case("NearestNeighbors", points=points, centers=np.zeros((0, 3), np.float32), k=i64(2))
+cases.fails("Expected num_to_sample > 0", "KmeansPlusPlusInitialization", points, i64(0), i64(1), i64(1))
+cases.fails("Expected num_to_sample <= ", "KmeansPlusPlusInitialization", points, i64(24), i64(1), i64(1))
+cases.fails("Expected distances_tensor.size() > 0", "KMC2ChainInitialization", f32([]), i64(1))
+cases.fails("Expected points.rows() > 0", "NearestNeighbors", np.zeros((0, 2), np.float32), points[:, :2], i64(1))

@@ -95,6 +95,7 @@
     X(twi_cpu_beta_kernels)                                                                                            \
     X(twi_cpu_random_kernels)                                                                                          \
     X(twi_cpu_candidates_kernels)                                                                                      \
+    X(twi_cpu_clusters_kernels)                                                                                        \
     X(twi_cpu_control_kernels)                                                                                         \
     X(twi_cpu_branch_kernels)                                                                                          \
     X(twi_cpu_list_kernels)                                                                                            \
