@@ -48,8 +48,8 @@ static tw_status nearest_shape(twi_inference *c)
     if (status != TW_OK)
         return status;
     if (points.rank == 2 && centers.rank == 2 && !twi_merge_dims(points.dims[1], centers.dims[1], &width))
-        return TWI_REFUSE(c, "Expected point_dimensions == center_dimensions: %lld vs %lld.",
-                          (long long)points.dims[1], (long long)centers.dims[1]);
+        return TWI_REFUSE(c, "Expected point_dimensions == center_dimensions: %lld vs %lld.", (long long)points.dims[1],
+                          (long long)centers.dims[1]);
     if (points.rank == 2 && points.dims[0] == 0)
         return TWI_REFUSE(c, "Expected points.rows() > 0.");
     bool known = twi_number_of(c, 2, &k) && most >= 0;

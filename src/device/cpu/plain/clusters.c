@@ -7,7 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_DRAWS = 100000 }; /* of one point, before one that was not drawn yet is taken as it stands */
+enum {
+    MOST_DRAWS = 100000,    /* of one point, before one that was not drawn yet is taken as it stands */
+    MOST_RETRIES = 1000000, /* a number that is larger was not meant */
+};
 
 static float product(const float *x, const float *y, int64_t n)
 {
@@ -22,11 +25,11 @@ static float product(const float *x, const float *y, int64_t n)
 typedef struct drawing {
     const float *points; /* [num,width] */
     int64_t num, width;
-    float *halves;  /* [num] of squared norms */
-    float *nearest; /* [num] half of the squared distance to the nearest of those taken */
-    float *sums;    /* [num] of these, one after the other */
+    float *halves;       /* [num] of squared norms */
+    float *nearest;      /* [num] half of the squared distance to the nearest of those taken */
+    float *sums;         /* [num] of these, one after the other */
     float *tried, *best; /* [num] what would be nearest */
-    bool *taken;    /* [num] */
+    bool *taken;         /* [num] */
     int64_t count;
     twi_word_stream words;
 } drawing;
@@ -111,11 +114,11 @@ static void swap(float **a, float **b)
 }
 
 /* Of several that are drawn, the one that leaves the least to go. */
-static int64_t draw_best(drawing *d, int64_t draws)
+static int64_t draw_best(drawing *d, const twi_run *r, int64_t draws)
 {
     float least = INFINITY;
     int64_t best = 0;
-    for (int64_t i = 0; i < draws; i++) {
+    for (int64_t i = 0; i < draws && !twi_run_is_ending(r); i++) {
         int64_t drawn = draw_one(d);
         float sum = add_distances(d, drawn, d->tried);
         if (sum < least) {
@@ -160,6 +163,9 @@ static tw_status run_plus_plus(const twi_run *r)
                  .best = room + 4 * num,
                  .taken = (bool *)(room + 5 * num),
                  .words = twi_word_stream_of(twi_philox_seed((uint64_t)seed, 0))};
+    if (retries > MOST_RETRIES)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "num_retries_per_sample is %lld, expected at most %d",
+                        (long long)retries, MOST_RETRIES);
     if (retries < 0)
         retries = 2 + (int64_t)log((double)wanted);
     for (int64_t i = 0; i < num; i++) {
@@ -168,14 +174,12 @@ static tw_status run_plus_plus(const twi_run *r)
         d.nearest[i] = d.best[i] = INFINITY;
         d.taken[i] = false;
     }
-    for (int64_t i = 0; i < wanted; i++) {
-        if (twi_run_is_ending(r))
-            return twi_fail(r->error, TW_CANCELLED, "the run has ended");
-        int64_t drawn = draw_best(&d, 1 + retries);
+    for (int64_t i = 0; i < wanted && !twi_run_is_ending(r); i++) {
+        int64_t drawn = draw_best(&d, r, 1 + retries);
         take(&d, drawn, samples + i * d.width);
         add_up(&d);
     }
-    return TW_OK;
+    return twi_run_is_ending(r) ? twi_fail(r->error, TW_CANCELLED, "the run has ended") : TW_OK;
 }
 
 /* ---- a chain of candidates --------------------------------------------------------------------------------------- */
