@@ -222,10 +222,12 @@ static void a_text_names_the_files_of_a_model(void **state)
         "collection_def { key: 'saved_model_assets' value { any_list {\n"
         "  value { type_url: 'type.googleapis.com/tensorflow.AssetFileDef'\n"
         "    value: '\\n\\005\\n\\003x:0\\022\\005a.txt' }\n"
-        "  value { [type.googleapis.com/tensorflow.AssetFileDef] { tensor_info { name: 'y:0' } filename: 'b.txt' } }\n"
+        "  value { [type.googleapis.com/tensorflow.AssetFileDef] < tensor_info { name: 'y:0' } filename: 'b.txt' > }\n"
+        "  value { [type.googleapis.com/tensorflow.AssetFileDes] { filename: 'c.txt' } }\n"
         "} } }\n"
         "collection_def { key: 'others' value { any_list {\n"
-        "  value { [type.googleapis.com/a.B] { filename: 'c' } } } } }");
+        "  value { [type.googleapis.com/a.B] { filename: 'c' } } } }\n"
+        "  [type.googleapis.com/tensorflow.AssetFileDef] { filename: 'd' } }");
     assert_ok(tw_graph_load(graph, path, NULL, &about, &error));
     unlink(path);
     assert_int_equal(about->num_assets, 2);
@@ -233,12 +235,18 @@ static void a_text_names_the_files_of_a_model(void **state)
     assert_string_equal(about->assets[1].name, "b.txt");
     tw_graph_about_destroy(about);
     tw_graph_destroy(graph);
-    path = write_file("meta_info_def { } collection_def { value { any_list {\n"
-                      "  value { [type.googleapis.com/tensorflow.AssetFileDef]: 1 } } } }");
-    graph = tw_graph_create();
-    assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT, "a message in braces");
-    unlink(path);
-    tw_graph_destroy(graph);
+    static const char *const wrong[][2] = {{": 1", "a message in braces"}, {" { filename: 3 }", "a text in quotes"}};
+    for (int i = 0; i < 2; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "meta_info_def { } collection_def { value { any_list {\n"
+                 "  value { [type.googleapis.com/tensorflow.AssetFileDef]%s } } } }", wrong[i][0]);
+        path = write_file(text);
+        graph = tw_graph_create();
+        assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT, wrong[i][1]);
+        unlink(path);
+        tw_graph_destroy(graph);
+    }
 }
 
 /* All that a MetaGraphDef says beside its nodes, and a packed VariableDef. */
