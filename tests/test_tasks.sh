@@ -91,6 +91,18 @@ for number in "${strikes[@]}"; do
 done
 train 2 KILL-on $(($(newest KILL-on) + 1)) --resume || fail "the run did not go on"
 
+# Whichever task is asked to stop, all do, behind the same step, and save it.
+# shellcheck disable=SC2016 # the tasks' shells expand it
+"$tower" launch --tasks 2 -- bash -c 'echo $$ > "asked-$TOWER_TASK"; exec "$@"' bash "$tower" "${options[@]}" \
+    --train-dir asked --max-steps 1000000 --save-every 2 > asked.log 2>&1 &
+launcher=$!
+until [ -e asked/checkpoint ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
+kill -s TERM "$(cat asked-1)"
+wait "$launcher"
+[ $? -eq 143 ] || fail "a task that was asked to stop: the launcher did not end with 143"
+"$tower" "${options[@]}" --train-dir undisturbed --max-steps "$(newest asked)" > undisturbed.log 2>&1 || fail "one process"
+same undisturbed asked "$(newest asked)"
+
 # The launcher starts again what has lost a task, with one less; the end is that of a run that nobody disturbed. It has
 # no end before it has lost one, and then two steps more than are saved. The script hands nothing on that comes behind
 # its words.

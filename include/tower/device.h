@@ -59,6 +59,10 @@ TW_API tw_status tw_devices_agree(tw_devices *devices, const char *lines, const 
  * task 0 says. Each task asks before it speaks, and those behind the first wait for its word for up to a second. True
  * where there is one task, or all has failed. */
 TW_API bool tw_devices_is_to_say(tw_devices *devices, const char *text);
+/* What one process is asked for from outside concerns all tasks: `own`, the number of the signal that this one got or
+ * 0, goes to the others with its signs of life, once a second; what comes back is what any task has got, this one
+ * first. Where there is one task that is `own`. Task 0 should decide by it, and share what it has decided. */
+TW_API int tw_devices_asked(tw_devices *devices, int own);
 
 TW_API int tw_devices_count(const tw_devices *devices, const char *type); /* "CPU", "GPU" or NULL for all */
 

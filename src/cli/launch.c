@@ -195,8 +195,8 @@ static void wait_for_all(tasks *t)
         if (t->code != EXIT_DONE && failed_at == 0)
             failed_at = seconds_now();
         if (failed_at > 0 && seconds_now() - failed_at > (double)t->s->deadline + GRACE) {
-            complain("launch", "%d tasks are still there %" PRId64 " s after one has ended; they are killed",
-                     t->running, t->s->deadline + GRACE);
+            complain("launch", "%d task%s still there %" PRId64 " s after one has ended, and killed now", t->running,
+                     t->running == 1 ? " is" : "s are", t->s->deadline + GRACE);
             signal_all(t, SIGKILL);
             failed_at = seconds_now();
         }

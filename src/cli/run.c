@@ -47,6 +47,7 @@ typedef struct work {
     wanted wanted[MOST_NAMES];
     int num_printed, num_fetches, num_summaries;
     bool is_printed; /* something of a step; else it is shown how many there were */
+    int stopped_by;  /* a signal; 0: none */
     tw_output fetches[3 * MOST_NAMES];
     tw_tensor *results[3 * MOST_NAMES];
     tw_feed feeds[MOST_NAMES];
@@ -546,9 +547,9 @@ static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, 
     progress.unit = "steps";
     progress.quiet = 2;
     while (status == TW_OK && *done < steps && !tw_coordinator_should_stop(coordinator)) {
-        int stop = signals_stop(); /* of several tasks it is what task 0 was asked */
-        status = tw_devices_share(w->devices, &stop, sizeof stop, error);
-        if (stop)
+        w->stopped_by = tw_devices_asked(w->devices, signals_stop()); /* of several tasks task 0 says it of all */
+        status = tw_devices_share(w->devices, &w->stopped_by, sizeof w->stopped_by, error);
+        if (w->stopped_by)
             break;
         if (status == TW_OK)
             status = step_once(w, first, *done + 1, steps, error);
@@ -615,8 +616,9 @@ static int run_on_devices(work *w)
 {
     tw_error error = {0};
     tw_status status = run_session(w, &error);
+    int stop = w->stopped_by ? w->stopped_by : signals_stop();
     if (status == TW_OK)
-        return signals_stop() ? 128 + signals_stop() : EXIT_DONE;
+        return stop ? 128 + stop : EXIT_DONE;
     int code = failed("run", &error);
     if (status == TW_INVALID_ARGUMENT)
         cluster_advise("run", &w->settings->cluster, w->graph, w->devices);

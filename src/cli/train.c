@@ -181,10 +181,10 @@ typedef struct asked {
     int stop, save;
 } asked;
 
-/* Among several tasks it is what task 0 was asked, for all of them. */
+/* Among several tasks all stop where task 0 says that any was asked to; to save it alone is asked. */
 static tw_status look_outside(const train_report *report, asked *asked, tw_error *error)
 {
-    asked->stop = signals_stop();
+    asked->stop = tw_devices_asked(report->devices, signals_stop());
     asked->save = signals_take_save();
     return tw_devices_share(report->devices, asked, sizeof *asked, error);
 }
@@ -263,7 +263,7 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
     if (status == TW_OK && s->trace && done > first)
         status = tw_session_write_trace(tw_trainer_session(trainer), s->trace, error);
     if (status == TW_OK)
-        report_end(report, done - first, asked.stop);
+        report_end(report, done - first, asked.stop ? asked.stop : signals_stop());
     return status;
 }
 
@@ -326,6 +326,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
     validation validation = {0};
     const update_mode *mode = update_mode_at(s->update.variable_update);
     char how[128];
+    int stopped_by = 0; /* a signal */
     busy_begin("comparing ways to update");
     tw_status status = update_choose(&s->update, &t->options, s->job.format == FORMAT_JSON, &error);
     busy_end();
@@ -379,6 +380,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
                 status = train(s, trainer, events, &validation, &report, divergence, &error);
             while (status != TW_OK &&
                    divergence_goes_back(divergence, t, &trainer, events, &validation, &report, &error));
+            stopped_by = report.stopped_by;
             panel_close(report.panel); /* of a run that failed */
         }
     }
@@ -390,7 +392,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
     if (status == TW_OK && unwritten)
         return EXIT_FAILED;
     if (status == TW_OK)
-        return signals_stop() ? 128 + signals_stop() : EXIT_DONE;
+        return stopped_by ? 128 + stopped_by : EXIT_DONE;
     if (s->job.format == FORMAT_JSON)
         report_failure(&error);
     int code = failed("train", &error);

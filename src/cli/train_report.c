@@ -515,6 +515,7 @@ static void print_next(const train_report *r, int64_t done)
 
 void report_end(train_report *r, int64_t steps, int signal)
 {
+    r->stopped_by = signal;
     double seconds = seconds_now() - r->started;
     double rate = seconds > 0 ? (double)(steps * r->examples) / seconds : 0;
     int64_t skipped;

@@ -38,6 +38,7 @@ typedef struct train_report {
     bool said_time;       /* how long it will take */
     float loss;           /* of the step before the end */
     double accuracy;      /* of the latest evaluation; below 0: there is none */
+    int stopped_by;       /* a signal; 0: none */
     bool stopped_early;
     bool has_best;        /* kept in the folder of that name */
     int64_t saved_step;   /* of the newest checkpoint; -1: none is saved */

@@ -39,6 +39,9 @@ typedef struct twi_comm_ops {
     /* Whether this task is to say what has that hash: task 0 always, and tells the others; they unless it has told
      * them by now, or does within a second. */
     bool (*is_to_say)(twi_comm *c, uint64_t text);
+    /* What this task was asked for from outside goes to all with its signs of life; gives what any was, this one first.
+     * Above 0; 0: nothing. */
+    int (*asked)(twi_comm *c, int own);
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);
     void (*close)(twi_comm *c);                  /* frees c */

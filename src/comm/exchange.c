@@ -476,6 +476,8 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
         atomic_store(&x->peers[from].left, true);
     if (h->channel == END && unpack_range(h->number).status != TW_OK)
         end_channels(x, from, unpack_range(h->number), text);
+    if (h->channel == BEAT && h->number <= INT32_MAX)
+        atomic_store(&x->peers[from].asked, (int)h->number);
     if (h->channel == SAID)
         atomic_store(&x->peers[from].said, h->number);
     if (h->channel == RENEW)
@@ -694,6 +696,15 @@ static bool is_to_say(twi_comm *c, uint64_t text)
     return true;
 }
 
+static int asked(twi_comm *c, int own)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    atomic_store(&x->asked, own);
+    for (int i = 0; i < c->tasks && !own; i++)
+        own = atomic_load(&x->peers[i].asked);
+    return own;
+}
+
 static void abort_all(twi_comm *c, tw_status status, const char *why)
 {
     char named[TWI_REASON];
@@ -781,7 +792,7 @@ static void beat_once(twi_exchange *x)
 {
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
-            mention(x, i, BEAT, 0, "", false);
+            mention(x, i, BEAT, (uint64_t)atomic_load(&x->asked), "", false);
 }
 
 /* Until all know, or for a second, but once at least: some may be gone, or have no room. */
@@ -883,8 +894,8 @@ static void close_exchange(twi_comm *c)
     x->carrier->close(x);
 }
 
-static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, renew_channels, is_to_say,
-                                           abort_all,    close_exchange};
+static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, renew_channels,
+                                          is_to_say,    asked,           abort_all,           close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
                             tw_error *error)

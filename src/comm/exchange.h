@@ -68,6 +68,7 @@ typedef struct twi_peer {
     atomic_bool left;      /* it has said that it is done */
     bool told;             /* of the failure; the beating thread's */
     atomic_ullong said;    /* to a person, the last text's hash; 0: nothing */
+    atomic_int asked;      /* from outside; 0: nothing */
     twi_channel *channels[TWI_BUCKETS]; /* by their numbers; with the lock */
 } twi_peer;
 
@@ -94,6 +95,7 @@ struct twi_exchange {
     pthread_cond_t changed; /* something has come, or all has failed */
     pthread_cond_t ends;    /* all has failed, or is to be closed: for the beating thread */
     atomic_bool closing, failed, over;
+    atomic_int asked;     /* from outside; 0: nothing */
     atomic_bool warned;   /* that a wait has become longer than the deadline */
     atomic_llong turn_ns; /* when the beating thread last had its turn */
     char reason[TWI_REASON]; /* what happened first, and the status it stands for; with the lock */

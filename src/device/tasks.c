@@ -186,6 +186,12 @@ tw_status tw_devices_agree(tw_devices *devices, const char *lines, const char *w
     return status;
 }
 
+int tw_devices_asked(tw_devices *devices, int own)
+{
+    TWI_NEED_OR(devices, own);
+    return devices->comm ? devices->comm->ops->asked(devices->comm, own) : own;
+}
+
 bool tw_devices_is_to_say(tw_devices *devices, const char *text)
 {
     enum { NONE_ELSE = 1 }; /* no text is 0 */

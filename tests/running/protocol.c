@@ -921,6 +921,30 @@ static void what_the_first_task_says_others_do_not(void **state)
     finish(t);
 }
 
+static int asked_of_all(task *t, int own)
+{
+    return t->x.base.ops->asked(&t->x.base, own);
+}
+
+/* What a task was asked for comes with its signs of life, until it takes that back. */
+static void what_any_task_is_asked_all_hear_of(void **state)
+{
+    (void)state;
+    task *t = begin();
+    assert_int_equal(asked_of_all(t, 0), 0);
+    say(t, LAST, BEAT, 15, "", 0);
+    assert_int_equal(asked_of_all(t, 0), 15);
+    say(t, FIRST, BEAT, 2, "", 0);
+    assert_int_equal(asked_of_all(t, 0), 2);
+    assert_int_equal(asked_of_all(t, 1), 1); /* this one first */
+    say(t, FIRST, BEAT, 0, "", 0);
+    say(t, LAST, BEAT, UINT64_C(1) << 31, "", 0); /* no signal: as if nothing were said */
+    assert_int_equal(asked_of_all(t, 0), 15);
+    say(t, LAST, BEAT, 0, "", 0);
+    assert_int_equal(asked_of_all(t, 0), 0);
+    finish(t);
+}
+
 /* ---- who is there ------------------------------------------------------------------------------------------------ */
 
 static void be_silent(task *t, int who, double deadlines)
@@ -1388,6 +1412,7 @@ int run_protocol(void)
         cmocka_unit_test(what_came_before_a_task_left_is_taken),
         cmocka_unit_test(a_process_that_ends_was_done_or_not),
         cmocka_unit_test(what_the_first_task_says_others_do_not),
+        cmocka_unit_test(what_any_task_is_asked_all_hear_of),
         cmocka_unit_test(who_is_silent_longest_is_named),
         cmocka_unit_test(any_word_is_a_sign_of_life),
         cmocka_unit_test(who_was_held_up_gives_others_time),
