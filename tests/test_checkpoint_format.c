@@ -620,6 +620,102 @@ static void what_an_old_checkpoint_holds_goes_with_it(void **state)
     stop_failing_allocations();
 }
 
+/* ---- of objects ---- */
+
+static void put_bytes(twi_text *to, int field, const char *bytes, size_t size)
+{
+    const char begin[] = {(char)(field << 3 | 2), (char)size}; /* below 128 */
+    twi_text_append(to, begin, 2);
+    twi_text_append(to, bytes, size);
+}
+
+/* An object with one tensor, of what its variable is called and under which key it lies; NULL: neither is said. */
+static void put_object(twi_text *graph, const char *name, const char *key)
+{
+    twi_text tensor = {0}, object = {0};
+    put_bytes(&tensor, 1, BYTES("VARIABLE_VALUE"));
+    if (name)
+        put_bytes(&tensor, 2, name, strlen(name));
+    if (key)
+        put_bytes(&tensor, 3, key, strlen(key));
+    put_bytes(&object, 1, "", 0); /* a child */
+    put_bytes(&object, 2, tensor.data, tensor.size);
+    put_bytes(graph, 1, object.data, object.size);
+    twi_text_free(&tensor);
+    twi_text_free(&object);
+}
+
+static void save_objects(int64_t step, const char *graph, size_t size)
+{
+    tw_tensor *value = tw_tensor_float(7);
+    tw_named_tensor tensors[] = {{"a/.ATTRIBUTES/VARIABLE_VALUE", value},
+                                 {"b/.ATTRIBUTES/VARIABLE_VALUE", value},
+                                 {"_CHECKPOINTABLE_OBJECT_GRAPH", tw_tensor_string(graph, size)}};
+    assert_ok(tw_checkpoint_save(folder, "model.ckpt", step, tensors, 3, 0, &error));
+    tw_tensor_release(value);
+    tw_tensor_release((tw_tensor *)tensors[2].tensor);
+}
+
+static tw_status find_key(int64_t step, const char *name, char found[64])
+{
+    tw_checkpoint *checkpoint;
+    char path[64];
+    const char *key = "";
+    found[0] = 0;
+    snprintf(path, sizeof path, "model.ckpt-%d", (int)step);
+    tw_status status = tw_checkpoint_open(in_folder(path), &checkpoint, &error);
+    for (int i = 0; i < 2 && status == TW_OK; i++) /* what is known already is as what is read */
+        status = tw_checkpoint_key(checkpoint, name, &key, &error);
+    if (status == TW_OK && key)
+        snprintf(found, 64, "%s", key);
+    tw_checkpoint_close(checkpoint);
+    return status;
+}
+
+static void a_checkpoint_of_objects_knows_what_variables_are_called(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"a/.ATTRIBUTES/VARIABLE_VALUE", "b/.ATTRIBUTES/VARIABLE_VALUE"};
+    twi_text objects = {0};
+    put_object(&objects, "layer", keys[0]);
+    put_object(&objects, "layer2", keys[1]);
+    put_object(&objects, "layer2", keys[1]); /* once more the same */
+    put_object(&objects, "twice", keys[0]);
+    put_object(&objects, "twice", keys[1]);
+    put_object(&objects, "gone", "c/.ATTRIBUTES/VARIABLE_VALUE");
+    put_object(&objects, "keyless", NULL);
+    put_object(&objects, NULL, keys[0]);
+    put_bytes(&objects, 2, "", 0); /* something of later */
+    char key[64];
+    bool failed = true;
+    save_objects(1, objects.data, objects.size);
+    twi_text_free(&objects);
+    assert_ok(find_key(1, "layer", key));
+    assert_string_equal(key, keys[0]);
+    assert_ok(find_key(1, "layer2", key));
+    assert_string_equal(key, keys[1]);
+    static const char *const none[] = {"twice", "gone", "keyless", "lay", ""};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_ok(find_key(1, none[i], key));
+        assert_string_equal(key, "");
+    }
+    for (int n = 0; failed; n++) {
+        fail_allocation(n);
+        tw_status status = find_key(1, "layer2", key);
+        failed = stop_failing_allocations();
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+        assert_int_equal(memory.live, 0);
+    }
+    static const char *const wrong[] = {"\x0a\x05", "\x0a\x02\x12\x05", "\x0a\x04\x12\x02\x12\x05"};
+    for (int i = 0; i < 3; i++) { /* longer than what they are in */
+        save_objects(2 + i, wrong[i], strlen(wrong[i]));
+        assert_fails(find_key(2 + i, "layer", key), TW_DATA_LOSS, "_CHECKPOINTABLE_OBJECT_GRAPH");
+    }
+    assert_ok(save(9));
+    assert_ok(find_key(9, "weights", key));
+    assert_string_equal(key, "");
+}
+
 /* ---- a directory of them ---- */
 
 static void old_checkpoints_go_and_the_state_file_lists_the_rest(void **state)
@@ -2239,6 +2335,7 @@ int main(void)
         TEST(parts_are_merged_as_parts),
         TEST(a_checkpoint_is_what_its_name_says),
         TEST(what_an_old_checkpoint_holds_goes_with_it),
+        TEST(a_checkpoint_of_objects_knows_what_variables_are_called),
         TEST(old_checkpoints_go_and_the_state_file_lists_the_rest),
         TEST(list_is_ordered_by_step_as_a_number),
         TEST(latest_passes_over_damaged_checkpoints_and_says_why),

@@ -468,6 +468,42 @@ static void copies_are_not_saved_and_get_what_is_restored(void **state)
         tw_graph_destroy(graphs[i]);
 }
 
+/* As tf.train.Checkpoint has them: the values lie under the ways to their objects. */
+static void a_variable_finds_its_object(void **state)
+{
+    (void)state;
+    static const char objects[] = "\x0a\x0a\x12\x08\x12\x01" "a\x1a\x03x/a"
+                                  "\x0a\x0a\x12\x08\x12\x01" "b\x1a\x03x/b";
+    tw_error error = {0};
+    tw_named_tensor tensors[] = {{"x/a", tw_tensor_float(5)},
+                                 {"x/b", tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), (float[]){1, 2})},
+                                 {"_CHECKPOINTABLE_OBJECT_GRAPH", tw_tensor_string(objects, sizeof objects - 1)}};
+    tw_graph *g = tw_graph_create();
+    tw_session *s = session_of_copies(g, 3, 4);
+    tw_tensor *value = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(tw_checkpoint_save(directory, "model.ckpt", 9050 + i, tensors, 3, 0, &error));
+        tw_checkpoint *checkpoint = open_latest();
+        if (i == 0)
+            assert_fails(tw_restore(s, checkpoint, NULL, NULL, &error), TW_INVALID_ARGUMENT, "float [2] as 'x/b'");
+        else
+            assert_ok(tw_restore(s, checkpoint, NULL, NULL, &error));
+        tw_checkpoint_close(checkpoint);
+        tw_tensor_release((tw_tensor *)tensors[1].tensor);
+        tensors[1].tensor = tw_tensor_float(6);
+    }
+    assert_ok(tw_session_get_variable(s, tw_graph_find_variable(g, "copy"), &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 5);
+    tw_tensor_release(value);
+    assert_ok(tw_session_get_variable(s, tw_graph_find_variable(g, "b"), &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 6);
+    tw_tensor_release(value);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 static void what_is_not_finite_is_saved_where_nobody_minds(void **state)
 {
     (void)state;
@@ -694,6 +730,7 @@ int main(void)
         cmocka_unit_test(all_streams_are_restored),
         cmocka_unit_test(extras_must_be_somewhere),
         cmocka_unit_test(copies_are_not_saved_and_get_what_is_restored),
+        cmocka_unit_test(a_variable_finds_its_object),
         cmocka_unit_test(what_is_not_finite_is_saved_where_nobody_minds),
         cmocka_unit_test(the_graph_lies_beside_its_checkpoint),
         cmocka_unit_test(a_graph_that_cannot_lie_beside_its_checkpoint_is_a_warning),

@@ -65,6 +65,11 @@ TW_API tw_shape tw_checkpoint_shape(const tw_checkpoint *checkpoint, int i);   /
 TW_API int64_t tw_checkpoint_bytes(const tw_checkpoint *checkpoint, int i);    /* in the data files */
 TW_API int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name); /* -1 if absent */
 
+/* A checkpoint of objects, as tf.train.Checkpoint, Keras and SavedModels write them, has the value of the variable that
+ * its program called `name` under another: "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE". *key is that one, borrowed; NULL:
+ * none of its variables has the name, or several have. TW_DATA_LOSS: what it says of its objects is no message. */
+TW_API tw_status tw_checkpoint_key(tw_checkpoint *checkpoint, const char *name, const char **key, tw_error *error);
+
 /* Reads one tensor and compares it with its checksum. *tensor is yours: tw_tensor_release(). TW_NOT_FOUND for an
  * unknown name, TW_UNIMPLEMENTED for dtypes that Tower lacks, TW_DATA_LOSS for damage. */
 TW_API tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error);

@@ -489,6 +489,45 @@ static tw_status restore(work *w, const char *path, tw_error *error)
     return status;
 }
 
+typedef struct emptied {
+    work *work;
+    tw_checkpoint *checkpoint;
+    char name[LONGEST_NAME];
+} emptied;
+
+/* In the graph a name may have got a number, since another was like it but for small letters. */
+static const char *name_if_empty(void *user, const char *name)
+{
+    emptied *e = user;
+    tw_session *session = e->work->session;
+    const char *key = NULL, *number = strrchr(name, '_');
+    tw_tensor *value = NULL;
+    bool has = tw_session_get_variable(session, tw_graph_find_variable(e->work->graph, name), &value, NULL) == TW_OK;
+    tw_tensor_release(value);
+    if (has)
+        return "";
+    bool is_known = tw_checkpoint_key(e->checkpoint, name, &key, NULL) == TW_OK && key;
+    if (is_known || !number || !number[1] || number[1 + strspn(number + 1, "0123456789")])
+        return NULL;
+    snprintf(e->name, sizeof e->name, "%.*s", (int)(number - name), name);
+    return e->name;
+}
+
+/* The variables that a SavedModel's own restoring passes over, such as a learning rate of Keras's, though the values
+ * are there. */
+static tw_status restore_empty(work *w, const char *path, tw_error *error)
+{
+    tw_checkpoint *checkpoint;
+    emptied emptied = {.work = w};
+    tw_restore_options options = {.allow_missing = true, .rename = name_if_empty, .user = &emptied};
+    tw_status status = tw_checkpoint_open(path, &checkpoint, error);
+    emptied.checkpoint = checkpoint;
+    if (status == TW_OK)
+        status = tw_restore(w->session, checkpoint, &options, NULL, error);
+    tw_checkpoint_close(checkpoint);
+    return status;
+}
+
 /* A SavedModel's values lie beside it; its own restoring knows under which names. Then what else has to be run. */
 static tw_status load_values(work *w, tw_error *error)
 {
@@ -499,6 +538,8 @@ static tw_status load_values(work *w, tw_error *error)
     bool has_own = path && node.node && !tw_node_is_unknown(node.node) && feed.output.index >= 0;
     tw_status status = has_own ? tw_session_run(w->session, &feed, 1, &node, 1, NULL, error)
                                : restore(w, about->variables, error);
+    if (status == TW_OK && has_own)
+        status = restore_empty(w, about->variables, error);
     tw_tensor_release(path);
     for (int i = 0; i < about->num_initializers && status == TW_OK; i++)
         status = tw_session_run(w->session, w->feeds, w->num_feeds, &about->initializers[i], 1, NULL, error);

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/little_endian.h"
 #include "format/proto/bundle.pb-c.h"
+#include "format/object_keys.h"
 #include "format/protobuf.h"
 #include "format/saved_slices.h"
 #include "format/slice.h"
@@ -342,6 +343,8 @@ struct tw_checkpoint {
     size_t name_bytes_left;
     twi_file_reader *data; /* the data file used last */
     int data_shard;
+    twi_object_keys objects; /* read when somebody asks for them */
+    bool has_objects;
 };
 
 int64_t twi_checkpoint_step_of(const char *name)
@@ -597,6 +600,7 @@ void tw_checkpoint_close(tw_checkpoint *checkpoint)
         tw_tensor_release(checkpoint->entries.items[i].held);
     twi_array_free(&checkpoint->entries);
     twi_arena_free(&checkpoint->names);
+    twi_object_keys_free(&checkpoint->objects);
     twi_free(checkpoint->prefix);
     twi_free(checkpoint);
 }
@@ -872,6 +876,38 @@ tw_status tw_checkpoint_read_part(tw_checkpoint *checkpoint, const char *name, c
 tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error)
 {
     return tw_checkpoint_read_part(checkpoint, name, NULL, tensor, error);
+}
+
+static tw_status read_objects(tw_checkpoint *checkpoint, tw_error *error)
+{
+    tw_tensor *graph = NULL;
+    if (checkpoint->has_objects || tw_checkpoint_find(checkpoint, TWI_OBJECT_GRAPH) < 0)
+        return TW_OK;
+    tw_status status = tw_checkpoint_read(checkpoint, TWI_OBJECT_GRAPH, &graph, error);
+    bool is_text = status == TW_OK && tw_tensor_dtype(graph) == TW_STRING && tw_tensor_elements(graph) == 1;
+    if (is_text) {
+        const tw_string *bytes = tw_tensor_data(graph);
+        twi_object_keys_free(&checkpoint->objects); /* what was read of them when memory ran out */
+        status = twi_object_keys_read(&checkpoint->objects, bytes->data, bytes->size, error);
+        if (status != TW_OK)
+            twi_prefix(error, "tensor '" TWI_OBJECT_GRAPH "' of %s", checkpoint->prefix);
+    }
+    tw_tensor_release(graph);
+    checkpoint->has_objects = status == TW_OK;
+    return status;
+}
+
+tw_status tw_checkpoint_key(tw_checkpoint *checkpoint, const char *name, const char **key, tw_error *error)
+{
+    TWI_NEED(checkpoint, "checkpoint", error);
+    TWI_NEED(name, "name", error);
+    TWI_NEED(key, "key", error);
+    *key = NULL;
+    tw_status status = read_objects(checkpoint, error);
+    const char *found = status == TW_OK ? twi_map_get(&checkpoint->objects.keys, name) : NULL;
+    if (found && tw_checkpoint_find(checkpoint, found) >= 0)
+        *key = found;
+    return status;
 }
 
 int twi_bundle_num_parts(const tw_checkpoint *checkpoint, int i)

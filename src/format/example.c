@@ -6,46 +6,10 @@
  *     FeatureList      1: Features' values, one by one */
 #include "format/example.h"
 
-#include "base/little_endian.h"
+#include "format/wire.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
-
-typedef enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 } wire;
-
-typedef struct field {
-    uint64_t number;
-    wire wire;
-    uint64_t value;    /* of a varint */
-    const char *bytes; /* of all others */
-    size_t size;
-} field;
-
-/* 1, or 0 at the end, or -1. */
-static int next_field(const char **at, const char *end, field *f)
-{
-    uint64_t tag;
-    if (*at == end)
-        return 0;
-    if (!twi_get_varint(at, end, &tag))
-        return -1;
-    f->number = tag >> 3;
-    f->wire = (wire)(tag & 7);
-    f->size = f->wire == FIXED64 ? 8 : f->wire == FIXED32 ? 4 : 0;
-    if (f->wire == VARINT)
-        return twi_get_varint(at, end, &f->value) ? 1 : -1;
-    if (f->wire == BYTES) {
-        uint64_t size;
-        if (!twi_get_varint(at, end, &size) || size > (uint64_t)(end - *at))
-            return -1;
-        f->size = (size_t)size;
-    } else if (f->size == 0 || f->size > (size_t)(end - *at)) {
-        return -1;
-    }
-    f->bytes = *at;
-    *at += f->size;
-    return 1;
-}
 
 twi_example twi_example_begin(const void *bytes, size_t size)
 {
@@ -64,10 +28,10 @@ twi_example twi_sequence_begin(const void *bytes, size_t size)
 static bool read_feature(const char *at, const char *end, twi_feature *feature)
 {
     static const tw_dtype types[] = {TW_INVALID_DTYPE, TW_STRING, TW_FLOAT32, TW_INT64};
-    field f;
+    twi_field f;
     int read;
-    while ((read = next_field(&at, end, &f)) > 0)
-        if (f.wire == BYTES && f.number >= 1 && f.number <= 3) {
+    while ((read = twi_next_field(&at, end, &f)) > 0)
+        if (f.wire == TWI_BYTES && f.number >= 1 && f.number <= 3) {
             feature->dtype = types[f.number];
             feature->values = f.bytes;
             feature->end = f.bytes + f.size;
@@ -76,17 +40,17 @@ static bool read_feature(const char *at, const char *end, twi_feature *feature)
 }
 
 /* Of a map; values and end become its value as it was written. */
-static bool read_entry(const field *entry, twi_feature *feature)
+static bool read_entry(const twi_field *entry, twi_feature *feature)
 {
     const char *at = entry->bytes, *end = at + entry->size;
-    field f;
+    twi_field f;
     int read;
     *feature = (twi_feature){.key = ""};
-    while ((read = next_field(&at, end, &f)) > 0) {
-        if (f.wire == BYTES && f.number == 1) {
+    while ((read = twi_next_field(&at, end, &f)) > 0) {
+        if (f.wire == TWI_BYTES && f.number == 1) {
             feature->key = f.bytes;
             feature->key_size = f.size;
-        } else if (f.wire == BYTES && f.number == 2) {
+        } else if (f.wire == TWI_BYTES && f.number == 2) {
             feature->values = f.bytes;
             feature->end = f.bytes + f.size;
         }
@@ -97,20 +61,20 @@ static bool read_entry(const field *entry, twi_feature *feature)
 /* The next entry of the maps that the example has in its field. */
 int twi_sequence_next(twi_example *e, twi_feature *feature)
 {
-    field f;
+    twi_field f;
     for (;;) {
-        int read = e->feature ? next_field(&e->feature, e->last, &f) : 0;
+        int read = e->feature ? twi_next_field(&e->feature, e->last, &f) : 0;
         if (read < 0)
             return -1;
         if (read > 0) {
-            if (f.wire == BYTES && f.number == 1)
+            if (f.wire == TWI_BYTES && f.number == 1)
                 return read_entry(&f, feature) ? 1 : -1;
             continue;
         }
-        read = next_field(&e->at, e->end, &f);
+        read = twi_next_field(&e->at, e->end, &f);
         if (read <= 0)
             return read;
-        if (f.wire == BYTES && f.number == e->number) {
+        if (f.wire == TWI_BYTES && f.number == e->number) {
             e->feature = f.bytes;
             e->last = f.bytes + f.size;
         }
@@ -133,10 +97,10 @@ int twi_example_next(twi_example *e, twi_feature *feature)
 
 int twi_list_next(const twi_feature *list, const char **at, twi_feature *feature)
 {
-    field f;
+    twi_field f;
     int read;
-    while ((read = *at ? next_field(at, list->end, &f) : 0) > 0)
-        if (f.wire == BYTES && f.number == 1) {
+    while ((read = *at ? twi_next_field(at, list->end, &f) : 0) > 0)
+        if (f.wire == TWI_BYTES && f.number == 1) {
             *feature = (twi_feature){.key = "", .values = f.bytes, .end = f.bytes + f.size};
             return open_feature(feature) ? 1 : -1;
         }
@@ -146,28 +110,28 @@ int twi_list_next(const twi_feature *list, const char **at, twi_feature *feature
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
 /* Reads one list field, packed or not, and moves *to behind it; to NULL: counts only. -1: it cannot be read. */
-static int64_t read_integers(const field *f, int64_t **to)
+static int64_t read_integers(const twi_field *f, int64_t **to)
 {
-    const char *at = f->bytes, *end = f->wire == BYTES ? at + f->size : at;
+    const char *at = f->bytes, *end = f->wire == TWI_BYTES ? at + f->size : at;
     int64_t count = 0;
     uint64_t value = f->value;
-    if (f->wire == VARINT) {
+    if (f->wire == TWI_VARINT) {
         if (to)
             *(*to)++ = (int64_t)value;
         return 1;
     }
-    for (; f->wire == BYTES && at < end; count++) {
+    for (; f->wire == TWI_BYTES && at < end; count++) {
         if (!twi_get_varint(&at, end, &value))
             return -1;
         if (to)
             *(*to)++ = (int64_t)value;
     }
-    return f->wire == BYTES ? count : -1;
+    return f->wire == TWI_BYTES ? count : -1;
 }
 
-static int64_t read_floats(const field *f, float **to)
+static int64_t read_floats(const twi_field *f, float **to)
 {
-    if ((f->wire != BYTES && f->wire != FIXED32) || f->size % 4 != 0)
+    if ((f->wire != TWI_BYTES && f->wire != TWI_FIXED32) || f->size % 4 != 0)
         return -1;
     for (size_t i = 0; to && i < f->size; i += 4) {
         uint32_t bits = twi_get32(f->bytes + i);
@@ -180,13 +144,13 @@ int64_t twi_feature_count(const twi_feature *feature)
 {
     const char *at = feature->values;
     int64_t count = 0;
-    field f;
+    twi_field f;
     int read = 0;
-    while (feature->dtype != TW_INVALID_DTYPE && (read = next_field(&at, feature->end, &f)) > 0) {
+    while (feature->dtype != TW_INVALID_DTYPE && (read = twi_next_field(&at, feature->end, &f)) > 0) {
         int64_t more = f.number != 1                  ? 0
                        : feature->dtype == TW_INT64   ? read_integers(&f, NULL)
                        : feature->dtype == TW_FLOAT32 ? read_floats(&f, NULL)
-                       : f.wire == BYTES              ? 1
+                       : f.wire == TWI_BYTES              ? 1
                                                       : -1;
         if (more < 0)
             return -1;
@@ -202,8 +166,8 @@ bool twi_feature_read(const twi_feature *feature, void *to)
     float *floats = to;
     tw_string *strings = to;
     bool fits = true;
-    field f;
-    while (fits && feature->dtype != TW_INVALID_DTYPE && next_field(&at, feature->end, &f) > 0) {
+    twi_field f;
+    while (fits && feature->dtype != TW_INVALID_DTYPE && twi_next_field(&at, feature->end, &f) > 0) {
         if (f.number != 1)
             continue;
         if (feature->dtype == TW_INT64)

@@ -5,7 +5,7 @@
 static tw_status plus_plus_shape(twi_inference *c)
 {
     static const char *const names[] = {"", "num_to_sample", "seed", "num_retries_per_sample"};
-    int64_t num, points = -1;
+    int64_t num = 0, points = -1;
     tw_status status = twi_expect_rank(c, 0, 2);
     for (int i = 1; i < 4 && status == TW_OK; i++)
         if (c->inputs[i].rank > 0)

@@ -164,15 +164,16 @@ done:
 
 /* ---- restoring --------------------------------------------------------------------------------------------- */
 
-/* What the checkpoint calls the value of a variable that goes by `name`; NULL if it has none. */
-static const char *name_in(const tw_checkpoint *checkpoint, const char *name, const tw_restore_options *o,
-                           char text[NAME_SIZE], bool *is_average)
+/* What the checkpoint calls the value of a variable that goes by `name`, in *found; NULL if it has none. */
+static tw_status name_in(tw_checkpoint *checkpoint, const char *name, const tw_restore_options *o,
+                         char text[NAME_SIZE], const char **found, bool *is_average, tw_error *error)
 {
     snprintf(text, NAME_SIZE, "%s" AVERAGE, name);
     *is_average = o->averages && tw_checkpoint_find(checkpoint, text) >= 0;
     if (!*is_average)
         snprintf(text, NAME_SIZE, "%s", name);
-    return tw_checkpoint_find(checkpoint, text) >= 0 ? text : NULL;
+    *found = text;
+    return tw_checkpoint_find(checkpoint, text) >= 0 ? TW_OK : tw_checkpoint_key(checkpoint, name, found, error);
 }
 
 /* " (it was made by model cifar10)", where a checkpoint says so. */
@@ -200,19 +201,20 @@ static tw_status read_variable(tw_checkpoint *checkpoint, const tw_variable *var
     if (renamed && !*renamed)
         return TW_OK;
     const char *own = variable->whole ? variable->whole : variable->name;
-    const char *found = name_in(checkpoint, renamed ? renamed : own, o, name, &is_average);
-    if (!found && o->allow_missing)
-        return TW_OK;
+    const char *found;
+    tw_status status = name_in(checkpoint, renamed ? renamed : own, o, name, &found, &is_average, error);
+    if (status != TW_OK || (!found && o->allow_missing))
+        return status;
     if (!found)
         return twi_fail(error, TW_NOT_FOUND, "checkpoint %s has no '%s', which variable '%s' needs%s",
                         tw_checkpoint_path(checkpoint), name, variable->name, maker_text(checkpoint, has));
-    tw_status status = tw_checkpoint_read_part(checkpoint, name, variable->part, value, error);
+    status = tw_checkpoint_read_part(checkpoint, found, variable->part, value, error);
     if (status != TW_OK)
         return twi_prefix(error, "restoring variable '%s'", variable->name), status;
     if (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_compatible(tw_tensor_shape(*value), variable->shape))
         return twi_fail(error, TW_INVALID_ARGUMENT, "checkpoint %s has %s %s as '%s', but variable '%s' is %s %s",
                         tw_checkpoint_path(checkpoint), tw_dtype_name(tw_tensor_dtype(*value)),
-                        tw_shape_text(tw_tensor_shape(*value), has, sizeof has), name, variable->name,
+                        tw_shape_text(tw_tensor_shape(*value), has, sizeof has), found, variable->name,
                         tw_dtype_name(variable->dtype), tw_shape_text(variable->shape, wants, sizeof wants));
     *num_averages += is_average;
     return TW_OK;

@@ -185,6 +185,20 @@ def grouped(x):
     return loss
 
 
+slope = variable(3)
+model.optimizer = tf.keras.optimizers.Nadam(0.1)
+model.optimizer.build([slope])
+
+
+@signature
+def optimized(x):
+    """By an optimizer of Keras, whose counters and rate the model's own nodes do not restore."""
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(slope * x - [1.0, -2.0, 0.5]))
+    model.optimizer.apply([tape.gradient(loss, slope)], [slope])
+    return loss
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
