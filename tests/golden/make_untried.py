@@ -2,6 +2,10 @@
 """Writes untried.txt: what programs of TensorFlow 1 do that nobody had tried here, in small programs exported and run by
 TensorFlow, for tests/test_shapes.c."""
 
+import os
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1" # tf.layers wants the Keras of before
+
 import tensorflow as tf2
 from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, raw, reseed, tf, words
 from op_cases import f32, i32
@@ -429,3 +433,45 @@ def grows_by_reference():
 program("reference_grows", grows_by_reference, *[{"x": eighths(n, 2)} for n in (1, 2, 0)], ({}, "look"), init=True)
 program("variable_grows_wrongly", lambda: [give(growing([None, 2]), holder(tf.float32, None, "x"))],
         {"x": eighths(3, 2)}, init=True)
+
+# ---- eigenvalues of any matrix, roots and logarithms; vectors by what they do, for their phases are nobody's ----
+
+
+def cast(a, dtype):
+    return np.asarray(a).astype(dtype.as_numpy_dtype)
+
+
+def eig(dtype, values):
+    def build():
+        x = holder(dtype, [None, None, None], "a")
+        e, v = raw.Eig(input=x, Tout=values)
+        off = tf.abs(tf.matmul(tf.cast(x, values), v) - v * tf.expand_dims(e, -2))
+        alone = raw.Eig(input=x, Tout=values, compute_v=False)[0]
+        return [tf.sort(tf.abs(e)), tf.reduce_sum(e, -1), tf.reduce_sum(e * e * e, -1), off,
+                tf.reduce_sum(tf.square(tf.abs(v)), -2), tf.sort(tf.abs(alone))]
+    return build
+
+
+plain = eighths(2, 5, 5)
+wheel = np.roll(np.eye(5), 1, 1)[None]  # all values are roots of one
+triangle = np.triu(np.arange(1.0, 10).reshape(1, 3, 3))
+for dtype, values in ((tf.float32, tf.complex64), (tf.float64, tf.complex128), (tf.complex64, tf.complex64),
+                      (tf.complex128, tf.complex128)):
+    given = plain + 1j * eighths(2, 5, 5) if dtype.is_complex else plain
+    program("eig_" + dtype.name, eig(dtype, values), {"a": cast(given, dtype)}, {"a": cast(wheel, dtype)},
+            {"a": cast(triangle, dtype)}, {"a": cast(np.zeros((2, 1, 1)), dtype)}, {"a": cast(np.zeros((0, 3, 3)), dtype)},
+            ({"a": cast(np.full((1, 2, 2), np.nan), dtype)}, "Eigen decomposition was not successful"))
+    program("eig_of_triangles_" + dtype.name,
+            lambda: [raw.Eig(input=holder(dtype, [None, None, None], "a"), compute_v=False, Tout=values)[0]],
+            {"a": cast(triangle, dtype)})
+    positive = np.matmul(given, np.conj(np.swapaxes(given, -1, -2))) + np.eye(5)
+    turned = np.array([[[0.0, 1.0, 0.5], [-1.0, 0.25, 0.0], [0.0, 0.0, 2.0]]])
+    root = lambda: [raw.MatrixSquareRoot(input=holder(dtype, [None, None, None], "a"))]
+    program("root_" + dtype.name, root, {"a": cast(positive, dtype)}, {"a": cast(turned, dtype)},
+            {"a": cast(triangle, dtype)}, {"a": cast(np.zeros((1, 2, 2)), dtype)},
+            {"a": cast([[[-1.0, 0.0], [0.0, 4.0]]], dtype)})
+    if dtype.is_complex:
+        program("logarithm_" + dtype.name, lambda: [raw.MatrixLogarithm(input=holder(dtype, [None, None, None], "a"))],
+                {"a": cast(positive, dtype)}, {"a": cast(given, dtype)}, {"a": cast(triangle, dtype)},
+                {"a": cast(np.eye(3)[None], dtype)}, {"a": cast(np.eye(2)[None] * 1e-20, dtype)},
+                {"a": cast([[[1.0, 100.0], [0.0, 1.0]]], dtype)})

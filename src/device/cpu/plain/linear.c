@@ -269,6 +269,7 @@ static double _Complex add_two_complex(double _Complex *to, double _Complex f, c
 #define SQUARE(x) (creal(x) * creal(x) + cimag(x) * cimag(x))
 #include "device/cpu/plain/linear.inl"
 #include "device/cpu/plain/linear_run.inl"
+#include "device/cpu/plain/schur.inl"
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
@@ -297,8 +298,17 @@ static tw_status prepare(twi_prepare *p)
         return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "%s '%s': matrices of %lld x %lld are too large", p->op,
                         p->node, (long long)s.rows, (long long)s.columns);
     size_t size = tw_dtype_is_complex(matrix->dtype) ? sizeof(double _Complex) : sizeof(double);
-    p->workspace = size * (size_t)(4 * most * most + 2 * most * (double)s.beside + (double)room_for((int64_t)most));
+    p->workspace = size * (size_t)(5 * most * most + 2 * most * (double)s.beside + (double)room_for((int64_t)most));
     return twi_keep(p, &s, sizeof s);
+}
+
+/* Its numbers are complex ones, whatever the matrix has. */
+static tw_status prepare_schur(twi_prepare *p)
+{
+    tw_status status = prepare(p);
+    if (status == TW_OK && !tw_dtype_is_complex(p->inputs[0].dtype))
+        p->workspace *= 2;
+    return status;
 }
 
 #define REALS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16))
@@ -320,6 +330,9 @@ const twi_kernel twi_cpu_linear_kernels[] = {
     {"MatrixTriangularSolve", "plain", TWI_FLOAT_TYPES, prepare, run_triangular_real, twi_free},
     {"MatrixTriangularSolve", "plain", TWI_COMPLEX_TYPES, prepare, run_triangular_complex, twi_free},
     LINEAR("SelfAdjointEigV2", run_eigen),
+    {"Eig", "plain", TWI_FLOAT_TYPES | TWI_COMPLEX_TYPES, prepare_schur, run_eig, twi_free},
+    {"MatrixSquareRoot", "plain", REALS | TWI_COMPLEX_TYPES, prepare_schur, run_root, twi_free},
+    {"MatrixLogarithm", "plain", TWI_COMPLEX_TYPES, prepare, run_logarithm, twi_free},
     LINEAR("Qr", run_qr),
     LINEAR("Svd", run_svd),
     {0},

@@ -11,6 +11,8 @@ static NUMBER NAME(number_at)(tw_dtype dtype, const void *data, int64_t i)
         return (double)tw_bfloat16_to_float(((const uint16_t *)data)[i]);
     case TW_FLOAT32:
         return (double)((const float *)data)[i];
+    case TW_FLOAT64:
+        return ((const double *)data)[i];
     case TW_COMPLEX64:
         return (NUMBER)((const float _Complex *)data)[i];
     default:
@@ -29,6 +31,9 @@ static void NAME(put_number)(tw_dtype dtype, void *data, int64_t i, NUMBER x)
         break;
     case TW_FLOAT32:
         ((float *)data)[i] = (float)PART(x);
+        break;
+    case TW_FLOAT64:
+        ((double *)data)[i] = PART(x);
         break;
     case TW_COMPLEX64:
         ((float _Complex *)data)[i] = (float _Complex)x;
