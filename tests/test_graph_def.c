@@ -619,6 +619,34 @@ static void a_call_of_a_function_that_is_not_there_is_missed_by_its_name(void **
     tw_graph_destroy(g);
 }
 
+/* As of a data set's generator of seeds, where a SavedModel of TensorFlow 2 has the data set beside its steps. */
+static void a_constant_that_is_a_handle_is_missed_when_it_is_needed(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_RESOURCE, TW_VARIANT};
+    for (int i = 0; i < 2; i++) {
+        small *s = make_small();
+        tw_error error = {0};
+        tw_graph *g = tw_graph_create();
+        tw_session *session;
+        tw_tensor *result = NULL;
+        Twi__TensorProto handle = s->tensor;
+        handle.dtype = types[i];
+        s->values[0][0].type = types[i];
+        s->values[0][1].tensor = &handle;
+        assert_ok(import_small(s, g, &error));
+        assert_true(tw_node_is_unknown(tw_graph_find(g, "a")));
+        tw_output fetch = tw_node_output(tw_graph_find(g, "b"), 0);
+        assert_ok(tw_session_create(g, NULL, &session, &error));
+        assert_ok(tw_session_run(session, NULL, 0, &fetch, 1, &result, &error)); /* who does not need it never minds */
+        tw_tensor_release(result);
+        tw_session_destroy(session);
+        assert_cannot_run(g, "sum", "node 'sum' (AddV2): it needs 'a': attribute 'value': a constant is a handle, "
+                                    "which only the process has that wrote it");
+        tw_graph_destroy(g);
+    }
+}
+
 /* Of the attribute "_output_shapes" of the node, the first. */
 static const Twi__TensorShapeProto *written_shape(const Twi__GraphDef *def, const char *name)
 {
@@ -930,6 +958,7 @@ int main(void)
         cmocka_unit_test(devices_are_kept_as_the_file_has_them_and_refused_by_who_places_the_node),
         cmocka_unit_test(nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed),
         cmocka_unit_test(a_call_of_a_function_that_is_not_there_is_missed_by_its_name),
+        cmocka_unit_test(a_constant_that_is_a_handle_is_missed_when_it_is_needed),
         cmocka_unit_test(unknown_nodes_go_out_as_they_came_in),
         cmocka_unit_test(handles_go_out_with_shapes_of_their_own_not_of_what_is_behind),
         cmocka_unit_test(wrong_inputs_are_refused_by_name),

@@ -1153,8 +1153,8 @@ static void constants_hold_what_their_type_has_or_are_refused(void **state)
         {"DT_DOUBLE", "tensor_shape { } double_val: x", "expected a number"},
         {"DT_FLOAT", "tensor_shape { dim { size: 2 } } tensor_content: 'abc'", "has 3 bytes of content, expected 8"},
         {"DT_STRING", "tensor_shape { dim { size: 3 } } string_val: 'a'", ""},
-        {"DT_RESOURCE", "tensor_shape { }", "a constant is a resource"},
-        {"DT_VARIANT", "tensor_shape { }", "a constant is a resource"},
+        {"DT_RESOURCE", "tensor_shape { }", "a constant is a handle"},
+        {"DT_VARIANT", "tensor_shape { }", "a constant is a handle"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[1200];

@@ -210,7 +210,7 @@ tw_status twi_tensor_from_proto(const Twi__TensorProto *proto, size_t *spare_byt
     tw_shape shape;
     tw_status status = twi_dtype_from_proto(proto->dtype, &dtype, error);
     if (status == TW_OK && (dtype == TW_RESOURCE || dtype == TW_VARIANT))
-        status = twi_fail(error, TW_INVALID_ARGUMENT, "a constant is a resource");
+        status = twi_fail(error, TW_UNIMPLEMENTED, "a constant is a handle, which only the process has that wrote it");
     if (status == TW_OK)
         status = twi_shape_from_proto(proto->tensor_shape, &shape, error);
     if (status == TW_OK)
