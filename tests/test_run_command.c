@@ -589,6 +589,26 @@ static void signatures_of_tensorflow_2_train_as_they_do_there(void **state)
     }
 }
 
+#define ELEMENTS                                                                                                       \
+    "attr { key: 'output_types' value { list { type: DT_INT64 } } } "                                                 \
+    "attr { key: 'output_shapes' value { list { shape { } } } } }\n"
+
+static void an_iterator_without_data_names_what_gives_it_some(void **state)
+{
+    (void)state;
+    assert_runs(1, "echo \"node { name: 'n' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } } "
+                   "attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: 2 } } } }\n"
+                   "node { name: 'set' op: 'RangeDataset' input: 'n' input: 'n' input: 'n' " ELEMENTS
+                   "node { name: 'it' op: 'IteratorV2' attr { key: 'shared_name' value { s: '' } } "
+                   "attr { key: 'container' value { s: '' } } " ELEMENTS
+                   "node { name: 'fill' op: 'MakeIterator' input: 'set' input: 'it' }\n"
+                   "node { name: 'x' op: 'IteratorGetNext' input: 'it' " ELEMENTS "\" >empty.pbtxt; "
+                   "$T run empty.pbtxt --fetch x");
+    assert_prints("the iterator has not been initialized");
+    assert_prints("tower run: what gives iterators their data is run by '--init fill'\n");
+    assert_runs(0, "$T run empty.pbtxt --fetch x --init fill");
+}
+
 static void what_cannot_be_run_is_said(void **state)
 {
     (void)state;
@@ -652,6 +672,7 @@ int main(void)
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),
         cmocka_unit_test(programs_train_with_tensorflows_losses),
         cmocka_unit_test(signatures_of_tensorflow_2_train_as_they_do_there),
+        cmocka_unit_test(an_iterator_without_data_names_what_gives_it_some),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "fit.h"
 #include "json.h"
+#include "painter.h" /* busy_begin */
 #include "progress.h" /* bytes_text */
 #include "training.h"
 
@@ -273,6 +274,7 @@ static int run(const void *given)
     if (code != EXIT_DONE)
         return code;
     t.options.plan_only = true;
+    busy_begin("planning");
     tw_status status = tw_trainer_create(&t.options, &trainer, &error);
     if (status == TW_OK)
         status = tw_trainer_plan_info(trainer, &info, &error);
@@ -283,6 +285,7 @@ static int run(const void *given)
         status = fit_largest_batch(&t.options, s->memory_limit, &largest, &error);
     if (status == TW_OK && s->train.job.verbose)
         status = tw_session_planned(tw_trainer_session(trainer), &planned, &error);
+    busy_end();
     if (status != TW_OK)
         code = failed("plan", &error);
     else if (s->train.job.format == FORMAT_JSON)

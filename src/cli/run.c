@@ -653,6 +653,23 @@ static int open_devices(work *w)
     return job_leave_printing("run", w->devices) ? EXIT_DONE : EXIT_FAILED;
 }
 
+/* What gives iterators their data, which no run of variables' initializers does. */
+static void advise_iterators(const work *w)
+{
+    const char *fills = "MakeIterator";
+    char names[LONGEST_NAME] = "";
+    size_t used = 0;
+    for (int i = 0; i < tw_graph_num_nodes(w->graph) && used < sizeof names / 2; i++) {
+        const tw_node *node = tw_graph_node(w->graph, i);
+        const char *op = tw_node_op(node);
+        if (strcmp(op, fills) == 0)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? "," : "", tw_node_name(node));
+    }
+    if (used)
+        complain("run", "what gives iterators their data is run by '--init %s'%s", names,
+                 tw_graph_num_variables(w->graph) ? ", with what initializes the variables named beside it" : "");
+}
+
 static int run_on_devices(work *w)
 {
     tw_error error = {0};
@@ -661,6 +678,8 @@ static int run_on_devices(work *w)
     if (status == TW_OK)
         return stop ? 128 + stop : EXIT_DONE;
     int code = failed("run", &error);
+    if (status == TW_FAILED_PRECONDITION && strstr(error.message, "iterator has not been initialized"))
+        advise_iterators(w);
     if (status == TW_INVALID_ARGUMENT)
         cluster_advise("run", &w->settings->cluster, w->graph, w->devices);
     return code;
