@@ -114,6 +114,20 @@ static void nodes_know_their_place(void **state)
     tw_graph_destroy(g);
 }
 
+/* Only nodes make these: a tensor of them has nothing that a plan could keep. */
+static void a_constant_is_no_handle(void **state)
+{
+    (void)state;
+    tw_tensor *handles = tw_tensor_create(TW_RESOURCE, TW_SHAPE(2, 4));
+    tw_graph *g = tw_graph_create();
+    assert_non_null(handles);
+    tw_constant(g, handles);
+    assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
+    assert_message(tw_graph_message(g), "a constant is a handle: only nodes make these");
+    tw_graph_destroy(g);
+    tw_tensor_release(handles);
+}
+
 static void sum_of_rows_is_known_by_its_rows(void **state)
 {
     (void)state;
@@ -263,6 +277,7 @@ int main(void)
         cmocka_unit_test(variable_has_exactly_the_name_that_was_asked_for),
         cmocka_unit_test(seeds_pass_over_what_does_not_count),
         cmocka_unit_test(nodes_know_their_place),
+        cmocka_unit_test(a_constant_is_no_handle),
         cmocka_unit_test(sum_of_rows_is_known_by_its_rows),
         cmocka_unit_test(device_is_found_by_any_of_its_names),
         cmocka_unit_test(size_of_augmented_images_is_known_without_a_pipeline),

@@ -71,6 +71,8 @@ static tw_status const_shape(twi_inference *c)
     if (value->dtype != c->output_types[0])
         return FAIL(c, "the value is %s, attribute 'dtype' says %s", tw_dtype_name(value->dtype),
                     tw_dtype_name(c->output_types[0]));
+    if (value->dtype == TW_RESOURCE) /* whose elements are no bytes to copy */
+        return FAIL(c, "a constant is a handle: only nodes make these");
     c->outputs[0] = value->shape;
     return TW_OK;
 }
