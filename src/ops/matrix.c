@@ -19,10 +19,24 @@ static bool diagonals(twi_inference *c, int i, int64_t *low, int64_t *high)
 
 static tw_status check_diagonals(twi_inference *c, int i, int64_t low, int64_t high)
 {
-    if (c->inputs[i].rank > 1 || (c->inputs[i].rank == 1 && c->inputs[i].dims[0] != 1 && c->inputs[i].dims[0] != 2))
+    if (c->inputs[i].rank > 1 || (c->inputs[i].rank == 1 && c->inputs[i].dims[0] >= 0 && c->inputs[i].dims[0] != 1 &&
+                                  c->inputs[i].dims[0] != 2))
         return TWI_REFUSE(c, "k is a scalar or has one or two elements");
     if (low > high)
         return TWI_REFUSE(c, "the lowest diagonal is %lld, the highest %lld", (long long)low, (long long)high);
+    return TW_OK;
+}
+
+/* Inputs from i on are numbers: of the padding, which comes last, one element is enough. */
+static tw_status check_numbers(twi_inference *c, int i)
+{
+    static const char *const names[] = {"num_rows", "num_cols", "padding_value"};
+    for (int last = c->num_inputs - 1; i <= last; i++) {
+        tw_shape shape = c->inputs[i];
+        int64_t elements = tw_shape_elements(shape);
+        if (i < last || c->num_inputs == 5 ? shape.rank > 0 : elements >= 0 && elements != 1)
+            return TWI_REFUSE(c, "%s must be a scalar", names[2 - (last - i)]);
+    }
     return TW_OK;
 }
 
@@ -45,6 +59,8 @@ static tw_status diag_shape(twi_inference *c)
     tw_status status = twi_expect_rank_at_least(c, 0, 1);
     if (status == TW_OK && c->num_inputs > 1)
         status = check_diagonals(c, 1, low, high);
+    if (status == TW_OK)
+        status = check_numbers(c, 2);
     if (status != TW_OK || in.rank < 0 || !known)
         return status;
     if (c->num_inputs > 1 && (!twi_number_of(c, 2, &rows) || !twi_number_of(c, 3, &columns)))
@@ -100,6 +116,8 @@ static tw_status diag_part_shape(twi_inference *c)
     tw_status status = twi_expect_rank_at_least(c, 0, 2);
     if (status == TW_OK && c->num_inputs > 1)
         status = check_diagonals(c, 1, low, high);
+    if (status == TW_OK)
+        status = check_numbers(c, 2);
     if (status != TW_OK || out.rank < 0 || !known)
         return status;
     status = longest_diagonal(c, low, high, &length);

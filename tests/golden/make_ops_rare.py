@@ -183,3 +183,21 @@ cases.fails("Expected num_to_sample > 0", "KmeansPlusPlusInitialization", points
 cases.fails("Expected num_to_sample <= ", "KmeansPlusPlusInitialization", points, i64(24), i64(1), i64(1))
 cases.fails("Expected distances_tensor.size() > 0", "KMC2ChainInitialization", f32([]), i64(1))
 cases.fails("Expected points.rows() > 0", "NearestNeighbors", np.zeros((0, 2), np.float32), points[:, :2], i64(1))
+
+# ---- several diagonals
+
+diagonals, matrix = eighths(random, 2, 3, 3), eighths(random, 2, 3, 4)
+for align in ["LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"]:
+    cases.case("MatrixDiagV3", diagonal=diagonals, k=i32([-1, 1]), num_rows=i32(3), num_cols=i32(4), padding_value=f32(7),
+               align=align)
+    cases.case("MatrixDiagPartV3", input=matrix, k=i32([-1, 1]), padding_value=f32(7), align=align)
+    cases.case("MatrixSetDiagV3", input=matrix, diagonal=diagonals, k=i32([-1, 1]), align=align)
+cases.case("MatrixDiagV2", diagonal=diagonals[0], k=i32(1), num_rows=i32(-1), num_cols=i32(-1), padding_value=f32(0.5))
+cases.case("MatrixDiagPartV2", input=matrix, k=i32(-1), padding_value=f32([[0.5]]))
+for at, name in [(2, "num_rows"), (3, "num_cols"), (4, "padding_value")]:
+    given = [diagonals, i32([-1, 1]), i32(3), i32(4), f32(7)]
+    for wrong in [given[at].reshape(1), np.zeros(0, given[at].dtype)]:
+        given[at] = wrong
+        cases.fails(name + " must be a scalar", "MatrixDiagV3", *given)
+for wrong in [f32([]), f32([1, 2])]:
+    cases.fails("padding_value must be a scalar", "MatrixDiagPartV3", matrix, i32([-1, 1]), wrong)

@@ -93,12 +93,30 @@ static tw_status run_diag_part(const twi_run *r)
     return move_diagonals(r, &p, batches_of(in), r->inputs[0], r->outputs[0], false);
 }
 
+/* What a step is fed as `k` nobody has looked at: the diagonals must be in the matrix, and as many and as long as the
+ * packed ones. */
+static tw_status check_packing(const twi_run *r, const packing *p, tw_shape matrix, tw_shape packed)
+{
+    int64_t below = p->rows + (p->high < 0 ? p->high : 0), beside = p->columns - (p->low > 0 ? p->low : 0);
+    int64_t number = packed.rank == matrix.rank ? packed.dims[packed.rank - 2] : 1;
+    if (p->low > -p->rows && p->high < p->columns && p->high - p->low + 1 == number &&
+        p->length == (below < beside ? below : beside))
+        return TW_OK;
+    return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                    "'%s': k says diagonals %lld to %lld of %lld x %lld, and there are %lld of at most %lld", r->node,
+                    (long long)p->low, (long long)p->high, (long long)p->rows, (long long)p->columns, (long long)number,
+                    (long long)p->length);
+}
+
 static tw_status run_set_diag(const twi_run *r)
 {
     const twi_operand *out = &r->output_operands[0];
     packing p = read_packing(r, 2, out->shape, r->input_operands[1].shape);
     if (out->elements == 0)
         return TW_OK;
+    tw_status status = check_packing(r, &p, out->shape, r->input_operands[1].shape);
+    if (status != TW_OK)
+        return status;
     if (!twi_copy_elements(out->elements, out->dtype, r->inputs[0], r->outputs[0]))
         return twi_fail_memory(r->error, r->node);
     return move_diagonals(r, &p, batches_of(out->shape), r->inputs[1], r->outputs[0], true);
