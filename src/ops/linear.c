@@ -500,6 +500,8 @@ static tw_status tridiagonal_shape(twi_inference *c)
     int64_t diagonals = last == 1 ? 3 : 1;
     tw_shape rhs = c->inputs[last];
     tw_status status = twi_expect_rank_at_least(c, last, 2);
+    if (twi_attr_bool(c->attrs, "perturb_singular", false))
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "attribute 'perturb_singular' is true");
     for (int i = 0; i < last && status == TW_OK; i++) {
         tw_shape given = c->inputs[i], wanted = rhs;
         if (rhs.rank >= 2) {

@@ -81,6 +81,8 @@ static tw_status round_trip_shape(twi_inference *c)
     int64_t axis = twi_attr_int(c->attrs, "axis", -1), slices = -1;
     if (axis < -1)
         return TWI_REFUSE(c, "axis should be at least -1, got %lld", (long long)axis);
+    if (axis >= TW_MAX_RANK)
+        return TWI_REFUSE(c, "axis is %lld, there are at most %d", (long long)axis, TW_MAX_RANK);
     if (axis >= 0)
         status = twi_expect_rank_at_least(c, 0, (int)axis + 1);
     if (status == TW_OK && axis >= 0 && c->inputs[0].rank >= 0)

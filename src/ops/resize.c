@@ -96,6 +96,21 @@ static tw_status check_boxes(twi_inference *c, int boxes)
     return TW_OK;
 }
 
+/* grads [n,h,w,C] of as many crops as there are boxes, of so many channels. */
+static tw_status check_crops(twi_inference *c, int boxes, int64_t channels)
+{
+    tw_shape grads = c->inputs[0];
+    int64_t merged;
+    if (grads.rank >= 0 && c->inputs[boxes].rank >= 0 &&
+        !twi_merge_dims(grads.dims[0], c->inputs[boxes].dims[0], &merged))
+        return TWI_REFUSE(c, "gradients of %lld crops, but %lld boxes", (long long)grads.dims[0],
+                          (long long)c->inputs[boxes].dims[0]);
+    if (grads.rank >= 0 && !twi_merge_dims(grads.dims[3], channels, &merged))
+        return TWI_REFUSE(c, "gradients of %lld channels, but images of %lld", (long long)grads.dims[3],
+                          (long long)channels);
+    return TW_OK;
+}
+
 static tw_status crop_shape(twi_inference *c)
 {
     tw_shape image = c->inputs[0], boxes = c->inputs[1];
@@ -126,7 +141,7 @@ static tw_status crop_grad_image_shape(twi_inference *c)
     for (int i = 0; i < spelled.rank; i++)
         if (spelled.dims[i] < 0)
             return TWI_REFUSE(c, "dimension %d of image_size is negative", i);
-    return TW_OK;
+    return check_crops(c, 1, spelled.rank == 4 ? spelled.dims[3] : -1);
 }
 
 static tw_status crop_grad_boxes_shape(twi_inference *c)
@@ -135,7 +150,9 @@ static tw_status crop_grad_boxes_shape(twi_inference *c)
     if (status == TW_OK)
         status = twi_expect_rank(c, 1, 4);
     c->outputs[0] = c->inputs[2];
-    return status == TW_OK ? check_boxes(c, 2) : status;
+    if (status == TW_OK)
+        status = check_boxes(c, 2);
+    return status == TW_OK ? check_crops(c, 2, c->inputs[1].rank == 4 ? c->inputs[1].dims[3] : -1) : status;
 }
 
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */

@@ -57,6 +57,14 @@ static tw_status join_shape(twi_inference *c)
     return TW_OK;
 }
 
+static tw_status case_shape(twi_inference *c)
+{
+    const char *encoding = twi_attr_string(c->attrs, "encoding", "");
+    if (*encoding)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "encoding \"%.40s\"; only bytes are changed, \"\"", encoding);
+    return twi_shape_same(c);
+}
+
 #define TEXT(name, inputs, outputs, attrs, shape)                                                                      \
     {                                                                                                                  \
         name, inputs, outputs, attrs, shape, twi_not_differentiable, TWI_HOST_ONLY                                     \
@@ -84,8 +92,8 @@ const twi_op twi_text_ops[] = {
          "T:types; template:string=%s; placeholder:string=%s; summarize:int=3", twi_shape_scalar),
     TEXT("ReduceJoin", "inputs:string, reduction_indices:int32", "output:string",
          "keep_dims:bool=false; separator:string=", join_shape),
-    TEXT("StringUpper", "input:string", "output:string", "encoding:string=", twi_shape_same),
-    TEXT("StringLower", "input:string", "output:string", "encoding:string=", twi_shape_same),
+    TEXT("StringUpper", "input:string", "output:string", "encoding:string=", case_shape),
+    TEXT("StringLower", "input:string", "output:string", "encoding:string=", case_shape),
     TEXT("StringStrip", "input:string", "output:string", "", twi_shape_same),
     TEXT("EncodeBase64", "input:string", "output:string", "pad:bool=false", twi_shape_same),
     TEXT("DecodeBase64", "input:string", "output:string", "", twi_shape_same),

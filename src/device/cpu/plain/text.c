@@ -219,25 +219,10 @@ static tw_status run_as_string(const twi_run *r)
 
 static const bool upper_marker = true;
 
-static tw_status prepare_case(twi_prepare *p, bool upper)
-{
-    const char *encoding = twi_attr_string(p->attrs, "encoding", "");
-    if (*encoding)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': encoding \"%s\"; only bytes are changed, \"\"", p->op,
-                        p->node, encoding);
-    if (upper)
-        p->state = (void *)&upper_marker;
-    return TW_OK;
-}
-
 static tw_status prepare_upper(twi_prepare *p)
 {
-    return prepare_case(p, true);
-}
-
-static tw_status prepare_lower(twi_prepare *p)
-{
-    return prepare_case(p, false);
+    p->state = (void *)&upper_marker;
+    return TW_OK;
 }
 
 static tw_status run_case(const twi_run *r)
@@ -466,7 +451,7 @@ const twi_kernel twi_cpu_text_kernels[] = {
     {"StringToNumber", "plain", 0, NULL, run_number},
     {"AsString", "plain", 0, prepare_as_string, run_as_string, twi_free},
     {"StringUpper", "plain", 0, prepare_upper, run_case},
-    {"StringLower", "plain", 0, prepare_lower, run_case},
+    {"StringLower", "plain", 0, NULL, run_case},
     {"StringStrip", "plain", 0, NULL, run_strip},
     {"EncodeBase64", "plain", 0, prepare_encode, run_encode},
     {"DecodeBase64", "plain", 0, NULL, run_decode},

@@ -16,8 +16,6 @@ static const bool pivots_marker = true;
 static tw_status prepare_solve(twi_prepare *p)
 {
     tw_shape rhs = p->inputs[1].shape;
-    if (twi_attr_bool(p->attrs, "perturb_singular", false))
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': perturb_singular", p->op, p->node);
     if (twi_attr_bool(p->attrs, "partial_pivoting", true))
         p->state = (void *)&pivots_marker;
     p->workspace = 3 * (size_t)rhs.dims[rhs.rank - 2] * tw_dtype_size(p->inputs[1].dtype);
