@@ -2,6 +2,8 @@
 """Writes later.txt: ops that TensorFlow 2's programs have beside those of TensorFlow 1, in small programs exported and run
 by TensorFlow, for tests/test_shapes.c."""
 
+import pathlib
+
 from graph_cases import begin, differentiate, eighths, holder, np, of, program, random, raw, tf, words
 from op_cases import f32, i32, i64
 
@@ -716,3 +718,6 @@ def first_version():
 
 program("first_version", first_version, {"x": eighths(4, 2)}, ({}, "read"), ({"x": eighths(4, 2)}, "wrong", "4 2 0,1:-"),
         ({}, "read"))
+
+for left in pathlib.Path().glob("test_shapes_*"): # what the programs have written
+    left.unlink()
