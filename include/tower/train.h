@@ -305,9 +305,9 @@ typedef struct tw_restore_options {
 
 /* Gives the variables of the session's graph, and its random streams, what the checkpoint holds, under their names or,
  * in a checkpoint of objects, by tw_checkpoint_key(); copies of variables (tw_copy_variable) get what their originals
- * get. What else it holds is passed over, so a graph for evaluation needs no slots. Nothing is changed unless all can be: a variable that is missing, or of another type or shape, is an error
- * that names it and the checkpoint. *num_averages (may be NULL) says how many variables got their average. options
- * NULL: all zero. */
+ * get. What else it holds is passed over, so a graph for evaluation needs no slots. Nothing is changed unless all can
+ * be: a variable that is missing, or of another type or shape, is an error that names it and the checkpoint.
+ * *num_averages (may be NULL) says how many variables got their average. options NULL: all zero. */
 TW_API tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
                             int *num_averages, tw_error *error);
 

@@ -65,6 +65,7 @@ typedef tw_status twi_shape_rule(twi_inference *c);
 
 /* Rules that many ops share (graph/shape_rules.c). */
 twi_shape_rule twi_shape_scalar;       /* every output is a scalar */
+twi_shape_rule twi_shape_scalars;      /* every input is one, too */
 twi_shape_rule twi_shape_same;         /* every output has input 0's shape */
 twi_shape_rule twi_shape_broadcast;    /* output 0 = inputs 0 and 1 broadcast as NumPy does */
 twi_shape_rule twi_shape_merged;       /* all inputs and outputs have one shape (AddN) */

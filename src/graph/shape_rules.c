@@ -74,6 +74,14 @@ tw_status twi_shape_scalar(twi_inference *c)
     return TW_OK;
 }
 
+tw_status twi_shape_scalars(twi_inference *c)
+{
+    tw_status status = twi_shape_scalar(c);
+    for (int i = 0; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    return status;
+}
+
 tw_status twi_shape_same(twi_inference *c)
 {
     for (int i = 0; i < c->num_outputs; i++)

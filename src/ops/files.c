@@ -2,16 +2,6 @@
  * (saver.c). */
 #include "ops/rules.h"
 
-static tw_status scalars_shape(twi_inference *c)
-{
-    tw_status status = TW_OK;
-    for (int i = 0; i < c->num_inputs && status == TW_OK; i++)
-        status = twi_expect_rank(c, i, 0);
-    if (c->num_outputs)
-        c->outputs[0] = TW_SCALAR;
-    return status;
-}
-
 /* As many as there are. */
 static tw_status names_shape(twi_inference *c)
 {
@@ -22,10 +12,10 @@ static tw_status names_shape(twi_inference *c)
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 
 const twi_op twi_files_ops[] = {
-    {"ReadFile", "filename:string", "contents:string", "", scalars_shape, twi_not_differentiable, STATE},
-    {"WriteFile", "filename:string, contents:string", "", "", scalars_shape, NULL, STATE},
+    {"ReadFile", "filename:string", "contents:string", "", twi_shape_scalars, twi_not_differentiable, STATE},
+    {"WriteFile", "filename:string, contents:string", "", "", twi_shape_scalars, NULL, STATE},
     {"MatchingFiles", "pattern:string", "filenames:string", "", names_shape, twi_not_differentiable,
      STATE | TWI_MAKES_SHAPE},
-    {"Timestamp", "", "ts:double", "", scalars_shape, twi_not_differentiable, STATE},
+    {"Timestamp", "", "ts:double", "", twi_shape_scalars, twi_not_differentiable, STATE},
     {0},
 };

@@ -67,15 +67,6 @@ static tw_status matrix_shape(twi_inference *c)
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 #define PLANNED STATE | TWI_REWRITTEN | TWI_RESTORE | TWI_MAKES_SHAPE
 
-static tw_status name_shape(twi_inference *c)
-{
-    tw_status status = TW_OK;
-    for (int i = 0; i < c->num_inputs && status == TW_OK; i++)
-        status = twi_expect_rank(c, i, 0);
-    c->outputs[0] = TW_SCALAR;
-    return status;
-}
-
 const twi_op twi_saver_ops[] = {
     {"SaveV2", "prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes", "", "dtypes:types",
      twi_shape_unknown, twi_not_differentiable, STATE},
@@ -102,9 +93,9 @@ const twi_op twi_saver_ops[] = {
      "ckpt_path:string, old_tensor_name:string, row_remapping:int64, col_remapping:int64, initializing_values:float",
      "output_matrix:float", "num_rows:int; num_cols:int; max_rows_in_memory:int=-1", matrix_shape,
      twi_not_differentiable, STATE},
-    {"ShardedFilename", "basename:string, shard:int32, num_shards:int32", "filename:string", "", name_shape,
+    {"ShardedFilename", "basename:string, shard:int32, num_shards:int32", "filename:string", "", twi_shape_scalars,
      twi_not_differentiable, TWI_HOST_ONLY},
-    {"ShardedFilespec", "basename:string, num_shards:int32", "filename:string", "", name_shape,
+    {"ShardedFilespec", "basename:string, num_shards:int32", "filename:string", "", twi_shape_scalars,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"StringJoin", "inputs:N*string", "output:string", "N:int; separator:string=", join_shape, twi_not_differentiable,
      TWI_HOST_ONLY},
