@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 41, FEW_ROUNDS = 7, LARGE = 1 << 20, MOST = 64 << 20 };
+enum { ROUNDS = 401, FEW_ROUNDS = 7, LARGE = 1 << 18, MOST = 64 << 20 };
 
 static int compare(const void *a, const void *b)
 {
@@ -70,25 +70,25 @@ int main(int count, char **words)
     }
     for (int bytes = 4; bytes <= MOST; bytes *= 4) {
         int rounds = bytes < LARGE ? ROUNDS : FEW_ROUNDS;
-        for (int i = 0; i < rounds; i++) {
+        for (int i = 0; i < 2 * rounds; i++) { /* the first half warms up */
             double begin = MPI_Wtime();
             if (task == 0)
                 MPI_Send(data, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
             MPI_Recv(data, bytes, MPI_BYTE, 1 - task, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (task == 1)
                 MPI_Send(data, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-            ways[i] = (MPI_Wtime() - begin) * 5e5;
+            ways[i % rounds] = (MPI_Wtime() - begin) * 5e5;
         }
         places places = {data, sum};
         MPI_Irecv(sum, bytes, MPI_BYTE, 1 - task, 0, MPI_COMM_WORLD, &places.coming);
-        for (int i = 0; i < rounds; i++)
-            tested[i] = tested_round(&places, task, bytes);
+        for (int i = 0; i < 2 * rounds; i++)
+            tested[i % rounds] = tested_round(&places, task, bytes);
         MPI_Cancel(&places.coming);
         MPI_Wait(&places.coming, MPI_STATUS_IGNORE);
-        for (int i = 0; i < rounds; i++) {
+        for (int i = 0; i < 2 * rounds; i++) {
             double begin = MPI_Wtime();
             MPI_Allreduce(data, sum, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-            sums[i] = (MPI_Wtime() - begin) * 1e6;
+            sums[i % rounds] = (MPI_Wtime() - begin) * 1e6;
         }
         double way = median(ways, rounds), look = median(tested, rounds), all = median(sums, rounds);
         if (task == 0)

@@ -20,7 +20,7 @@
 enum { TWI_MOST_TASKS = 1024, TWI_PATIENCE = 20 };
 
 /* Channels: of what the tasks agree upon, in an order that is the same for all; and from TWI_CHANNEL_OF_LANES on those
- * of runs, which may overlap: run/messages.c counts them. */
+ * of runs, which may overlap, `lane_channels` of each lane (run/messages.c). */
 enum { TWI_CHANNEL_OF_ALL, TWI_CHANNEL_OF_LANES };
 
 typedef struct twi_comm twi_comm;
@@ -30,12 +30,12 @@ typedef struct twi_comm_ops {
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
     tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
                          tw_error *error);
-    /* Ends so many channels from this one on, here and on all tasks, and no others: who has taken what came in one of
-     * them fails with that status, and so does who sends. */
-    void (*end)(twi_comm *c, int channel, int count, tw_status status, const char *why);
-    /* Every task calls it for channels that have ended, when it is not at them any more. When all have they begin anew,
-     * without what was left in them. */
-    tw_status (*renew)(twi_comm *c, int channel, int count, const char *what, tw_error *error);
+    /* Ends the channels of a lane, here and on all tasks, and no others: who has taken what came in one of them fails
+     * with that status, and so does who sends. */
+    void (*end)(twi_comm *c, int lane, tw_status status, const char *why);
+    /* Every task calls it for a lane that has ended, when it is not at its channels any more. When all have they begin
+     * anew, without what was left in them. */
+    tw_status (*renew)(twi_comm *c, int lane, const char *what, tw_error *error);
     /* Whether this task is to say what has that hash: task 0 always, and tells the others; they unless it has told
      * them by now, or does within a second. */
     bool (*is_to_say)(twi_comm *c, uint64_t text);
@@ -52,6 +52,7 @@ struct twi_comm {
     const twi_comm_ops *ops;
     int task, tasks;
     double deadline;         /* seconds */
+    atomic_int lane_channels; /* whoever made the devices says so before any is used; 0: not yet */
     const atomic_int *awake; /* threads of this process that want one of its cores (base/cores.h), which a plug-in is told */
     int cores;               /* since it has no such number of its own; NULL: not yet */
 };

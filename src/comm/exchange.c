@@ -150,6 +150,76 @@ bool twi_exchange_is_crowded(const twi_exchange *x)
     return x->base.awake && atomic_load_explicit(x->base.awake, memory_order_relaxed) > x->base.cores;
 }
 
+/* ---- channels and lanes ------------------------------------------------------------------------------------------ */
+
+static void fail_for_memory(twi_exchange *x)
+{
+    twi_exchange_fail(x, "memory ran out for a message of another task");
+}
+
+/* -1: one that does not end. */
+static int lane_of(const twi_exchange *x, int channel)
+{
+    int among = channel - TWI_CHANNEL_OF_LANES, width = among < 0 ? 0 : atomic_load(&x->base.lane_channels);
+    return width > 0 ? among / width : -1;
+}
+
+/* With the lock. NULL: memory has run out. */
+static twi_lane *find_lane(twi_peer *p, int number)
+{
+    twi_lane **bucket = &p->lanes[(unsigned)number % TWI_BUCKETS], *lane = *bucket;
+    while (lane && lane->number != number)
+        lane = lane->next;
+    if (!lane && (lane = twi_alloc(sizeof *lane))) {
+        *lane = (twi_lane){.next = *bucket, .number = number};
+        *bucket = lane;
+    }
+    return lane;
+}
+
+/* Whether what comes is of before it was begun anew here: the other task is not so far. With the lock. */
+static bool is_old(const twi_lane *lane)
+{
+    return (int)(lane->renewals - lane->renewed) < 0;
+}
+
+static twi_channel *find_in(_Atomic(twi_channel *) *bucket, int number)
+{
+    twi_channel *c = atomic_load_explicit(bucket, memory_order_acquire);
+    while (c && c->number != number)
+        c = c->next;
+    return c;
+}
+
+/* With the lock. */
+static twi_channel *add_channel(twi_exchange *x, int task, int number, _Atomic(twi_channel *) *bucket)
+{
+    twi_lane *lane = find_lane(&x->peers[task], lane_of(x, number));
+    twi_channel *c = lane ? twi_alloc(sizeof *c) : NULL;
+    if (!c)
+        return NULL;
+    *c = (twi_channel){.next = atomic_load(bucket), .next_in_lane = lane->channels, .lane = lane, .number = number};
+    lane->channels = c;
+    atomic_store_explicit(bucket, c, memory_order_release);
+    return c;
+}
+
+/* NULL: memory has run out, and all has failed. */
+static twi_channel *find_channel(twi_exchange *x, int task, int number)
+{
+    _Atomic(twi_channel *) *bucket = &x->peers[task].channels[(unsigned)number % TWI_BUCKETS];
+    twi_channel *c = find_in(bucket, number);
+    if (c)
+        return c;
+    pthread_mutex_lock(&x->lock);
+    if (!(c = find_in(bucket, number)))
+        c = add_channel(x, task, number, bucket);
+    pthread_mutex_unlock(&x->lock);
+    if (!c)
+        fail_for_memory(x);
+    return c;
+}
+
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* What a waiter does that has pumped in vain since then: soon pauses that grow with the wait. As parts of the wait, so
@@ -220,69 +290,48 @@ static bool mention(twi_exchange *x, int to, int channel, uint64_t number, const
     return x->carrier->put(x, to, &header, text, patient);
 }
 
-/* With the lock. NULL: memory has run out. */
-static twi_channel *find_channel(twi_peer *p, int number)
-{
-    twi_channel **bucket = &p->channels[(unsigned)number % TWI_BUCKETS], *c = *bucket;
-    while (c && c->number != number)
-        c = c->next;
-    if (!c && (c = twi_alloc(sizeof *c))) {
-        *c = (twi_channel){.next = *bucket, .number = number};
-        *bucket = c;
-    }
-    return c;
-}
-
-/* What the channel has ended with. */
+/* What has ended is said of by its lane. */
 static tw_status say_ended(const twi_channel *c, tw_error *error)
 {
-    tw_status status = (tw_status)atomic_load(&c->ended);
-    return status == TW_OK ? TW_OK : twi_fail(error, status, "%s", c->why ? c->why : "it has ended");
+    tw_status status = (tw_status)atomic_load(&c->lane->ended);
+    return status == TW_OK ? TW_OK : twi_fail(error, status, "%s", c->lane->why ? c->lane->why : "it has ended");
 }
 
-/* Whether what comes is of before it was begun anew here: the other task is not so far. With the lock. */
-static bool is_old(const twi_channel *c)
+static uint64_t look_at(const atomic_ullong *number)
 {
-    return (int)(c->renewals - c->renewed) < 0;
+    return atomic_load_explicit(number, memory_order_relaxed);
 }
 
-/* With the lock. */
+/* Of a number that one thread alone changes. */
+static void add_to(atomic_ullong *number, uint64_t more)
+{
+    atomic_store_explicit(number, look_at(number) + more, memory_order_relaxed);
+}
+
 static bool may_send(const twi_channel *c)
 {
-    return c->sent.messages - c->known.messages < MOST_AHEAD && c->sent.bytes - c->known.bytes <= MOST_BYTES_AHEAD;
+    return look_at(&c->sent.messages) - look_at(&c->known.messages) < MOST_AHEAD &&
+           look_at(&c->sent.bytes) - look_at(&c->known.bytes) <= MOST_BYTES_AHEAD;
 }
 
-/* Counts the next message of a channel in if it may be sent: then *number is the one that it has. The channel; NULL:
- * memory has run out, and all has failed. */
-static twi_channel *count_sent(twi_exchange *x, int to, int channel, size_t bytes, uint64_t *number, bool *may)
-{
-    pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[to], channel);
-    *may = c && (may_send(c) || atomic_load(&x->peers[to].left)); /* who has left is told of below */
-    if (*may) {
-        *number = c->sent.messages++ % TWI_NUMBERS;
-        c->sent.bytes += bytes;
-    }
-    pthread_mutex_unlock(&x->lock);
-    if (!c)
-        twi_exchange_fail(x, "memory ran out for a message of another task");
-    return c;
-}
-
-/* Waits until a message may be sent, and counts it; false: all has failed, or the channel has ended. */
+/* Waits until a message may be sent, and counts it: *number is the one that it has. False: all has failed, or the
+ * channel has ended. */
 static bool begin_sending(twi_exchange *x, int to, int channel, size_t bytes, uint64_t *number, tw_error *error)
 {
     int64_t begin = 0;
-    for (int times = 0; !atomic_load(&x->failed); times++) {
-        bool may;
-        twi_channel *c = count_sent(x, to, channel, bytes, number, &may);
-        if (c && say_ended(c, error) != TW_OK)
+    twi_channel *c = find_channel(x, to, channel);
+    for (int times = 0; c && !atomic_load(&x->failed); times++) {
+        bool may = may_send(c) || atomic_load(&x->peers[to].left); /* who has left is told of below */
+        if (say_ended(c, error) != TW_OK)
             return false;
-        if (may)
+        if (may) {
+            *number = look_at(&c->sent.messages) % TWI_NUMBERS;
+            add_to(&c->sent.messages, 1);
+            add_to(&c->sent.bytes, bytes);
             return true;
+        }
         begin = begin ? begin : twi_monotonic_ns();
-        if (c)
-            wait_for_task(x, to, "what it sends to be taken", may_send, c, times, begin);
+        wait_for_task(x, to, "what it sends to be taken", may_send, c, times, begin);
     }
     say_reason(x, error);
     return false;
@@ -327,12 +376,10 @@ static void give_back(twi_exchange *x, twi_message *m)
 
 void twi_exchange_drop(twi_exchange *x, twi_message *m)
 {
-    bool direct = m == &m->channel->direct;
-    pthread_mutex_lock(&x->lock);
-    if (direct)
-        m->channel->lent = false;
-    pthread_mutex_unlock(&x->lock);
-    if (!direct)
+    (void)x;
+    if (m == &m->channel->direct)
+        atomic_store(&m->channel->place, TWI_WANTED);
+    else
         twi_free(m);
 }
 
@@ -342,27 +389,36 @@ static bool is_message(const twi_header *h)
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
-/* With the lock. NULL: nobody waits for this one, or it comes out of turn. */
-static twi_message *lend_direct(twi_channel *c, const twi_header *h)
+static bool change_place(twi_channel *c, twi_place from, twi_place to)
 {
-    if (!c->direct.data || c->lent || c->first || c->direct.bytes != h->bytes ||
-        c->came % TWI_NUMBERS != h->number)
-        return NULL;
-    c->lent = true;
-    return &c->direct;
+    int place = from;
+    return atomic_compare_exchange_strong(&c->place, &place, to);
 }
 
-/* With the lock. NULL: memory has run out. */
-static twi_message *find_room(twi_exchange *x, int from, const twi_header *h)
+/* NULL: nobody waits for this one, or it comes out of turn. */
+static twi_message *lend_direct(twi_channel *c, const twi_header *h)
 {
-    twi_channel *c = find_channel(&x->peers[from], h->channel);
-    twi_message *m = c ? lend_direct(c, h) : NULL;
-    if (c && !m)
-        m = take_spare(c, (size_t)h->bytes);
-    if (c && !m && (m = twi_alloc(sizeof *m + (size_t)h->bytes)))
-        *m = (twi_message){.room = (size_t)h->bytes, .data = (char *)(m + 1), .channel = c};
+    bool next = !atomic_load(&c->first) && c->came % TWI_NUMBERS == h->number;
+    if (!next || !change_place(c, TWI_WANTED, TWI_LENT))
+        return NULL;
+    if (c->direct.bytes == h->bytes)
+        return &c->direct;
+    atomic_store(&c->place, TWI_WANTED);
+    return NULL;
+}
+
+/* For one that nobody waits for. NULL: memory has run out. */
+static twi_message *find_room(twi_exchange *x, twi_channel *c, size_t bytes)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_message *m = take_spare(c, bytes);
+    pthread_mutex_unlock(&x->lock);
+    if (!m && (m = twi_alloc(sizeof *m + bytes)))
+        *m = (twi_message){.room = bytes, .data = (char *)(m + 1), .channel = c};
     if (m)
-        m->bytes = (size_t)h->bytes;
+        m->bytes = bytes;
+    else
+        fail_for_memory(x);
     return m;
 }
 
@@ -370,12 +426,9 @@ twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
 {
     if (!is_message(h))
         return twi_exchange_spoiled(x, from), NULL;
-    pthread_mutex_lock(&x->lock);
-    twi_message *m = find_room(x, from, h);
-    pthread_mutex_unlock(&x->lock);
-    if (!m)
-        twi_exchange_fail(x, "memory ran out for a message of another task");
-    return m;
+    twi_channel *c = find_channel(x, from, h->channel);
+    twi_message *m = c ? lend_direct(c, h) : NULL;
+    return c && !m ? find_room(x, c, (size_t)h->bytes) : m;
 }
 
 void twi_exchange_heard(twi_exchange *x, int from)
@@ -388,54 +441,52 @@ static void heed_taken(twi_exchange *x, int from, const twi_header *h, const twi
 {
     twi_flow more = {0};
     bool sensible = m->bytes == sizeof more && h->number < MOST_CHANNELS;
-    if (sensible) {
+    twi_channel *c = sensible ? find_channel(x, from, (int)h->number) : NULL;
+    if (c) {
         memcpy(&more, m->data, sizeof more);
         pthread_mutex_lock(&x->lock);
-        twi_channel *c = find_channel(&x->peers[from], (int)h->number);
-        bool old = c && is_old(c);
-        sensible = c && (old || (more.messages <= c->sent.messages - c->known.messages &&
-                                 more.bytes <= c->sent.bytes - c->known.bytes));
-        if (sensible && !old)
-            c->known = (twi_flow){c->known.messages + more.messages, c->known.bytes + more.bytes};
+        bool old = is_old(c->lane);
+        sensible = old || (more.messages <= look_at(&c->sent.messages) - look_at(&c->known.messages) &&
+                           more.bytes <= look_at(&c->sent.bytes) - look_at(&c->known.bytes));
+        add_to(&c->known.messages, sensible && !old ? more.messages : 0);
+        add_to(&c->known.bytes, sensible && !old ? more.bytes : 0);
         pthread_mutex_unlock(&x->lock);
     }
     if (!sensible)
         twi_exchange_spoiled(x, from);
 }
 
-/* Channels of a task, as the number of a message has them: the first one, how many there are, a status. */
-typedef struct range {
-    int first, end;
-    tw_status status;
-} range;
-
-static uint64_t pack_range(int channel, int count, tw_status status)
+/* A lane, and a status, as the number of a message has them. */
+static uint64_t pack_lane(int lane, tw_status status)
 {
-    return (uint64_t)channel | (uint64_t)count << 32 | (uint64_t)status << 56;
+    return (uint64_t)lane | (uint64_t)status << 32;
 }
 
-static range unpack_range(uint64_t number)
+/* false: no lane, or no status. */
+static bool unpack_lane(const twi_exchange *x, uint64_t number, int *lane, tw_status *status)
 {
-    int first = (int)(number & (MOST_CHANNELS - 1)), count = (int)(number >> 32 & 0xffffff);
-    int end = count < MOST_CHANNELS - first ? first + count : MOST_CHANNELS;
-    return (range){first, end, number >> 56 <= TW_DATA_LOSS ? (tw_status)(number >> 56) : TW_OK};
+    uint64_t first = number & UINT32_MAX, end = number >> 32;
+    bool sensible = end <= TW_DATA_LOSS && first <= (uint64_t)lane_of(x, MOST_CHANNELS - 1);
+    *lane = sensible ? (int)first : 0;
+    *status = sensible ? (tw_status)end : TW_OK;
+    return sensible && atomic_load(&x->base.lane_channels) > 0;
 }
 
-static void end_channels(twi_exchange *x, int peer, range r, const char *why)
+static void end_lane(twi_exchange *x, int peer, int number, tw_status status, const char *why)
 {
     pthread_mutex_lock(&x->lock);
-    for (int i = r.first; i < r.end; i++) {
-        twi_channel *c = find_channel(&x->peers[peer], i);
-        if (!c || is_old(c) || atomic_load(&c->ended) != TW_OK)
-            continue;
-        c->why = twi_strdup(why);
-        atomic_store(&c->ended, r.status);
+    twi_lane *lane = find_lane(&x->peers[peer], number);
+    if (lane && !is_old(lane) && atomic_load(&lane->ended) == TW_OK) {
+        lane->why = twi_strdup(why);
+        atomic_store(&lane->ended, status);
     }
     pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
+    if (!lane)
+        fail_for_memory(x);
 }
 
-/* What was left in it is of no use. Nobody waits here, so none of it is the direct one. With the lock. */
+/* What was left in it is of no use. Nobody waits here. With the lock. */
 static void empty_channel(twi_channel *c)
 {
     for (twi_message *m; (m = c->first);) {
@@ -447,19 +498,32 @@ static void empty_channel(twi_channel *c)
 
 /* The other task sends nothing more that is of before, and nothing new until this one has said the same. What has come
  * is still taken where this one is not so far. */
-static void heed_renewal(twi_exchange *x, int from, range r)
+static void heed_renewal(twi_exchange *x, int from, int number)
 {
     pthread_mutex_lock(&x->lock);
-    for (int i = r.first; i < r.end; i++) {
-        twi_channel *c = find_channel(&x->peers[from], i);
-        if (!c)
-            continue;
-        if (is_old(c))
+    twi_lane *lane = find_lane(&x->peers[from], number);
+    for (twi_channel *c = lane ? lane->channels : NULL; c; c = c->next_in_lane) {
+        if (is_old(lane))
             empty_channel(c);
         c->came = 0;
-        c->renewals++;
     }
+    if (lane)
+        lane->renewals++;
     pthread_mutex_unlock(&x->lock);
+    if (!lane)
+        fail_for_memory(x);
+}
+
+static void heed_lane(twi_exchange *x, int from, const twi_header *h, const char *why)
+{
+    int lane;
+    tw_status status;
+    if (!unpack_lane(x, h->number, &lane, &status) || (h->channel == END) != (status != TW_OK))
+        twi_exchange_spoiled(x, from);
+    else if (h->channel == END)
+        end_lane(x, from, lane, status, why);
+    else
+        heed_renewal(x, from, lane);
 }
 
 /* What is not for a receiver. */
@@ -474,28 +538,26 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
         fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
-    if (h->channel == END && unpack_range(h->number).status != TW_OK)
-        end_channels(x, from, unpack_range(h->number), text);
+    if (h->channel == END || h->channel == RENEW)
+        heed_lane(x, from, h, text);
     if (h->channel == BEAT && h->number <= INT32_MAX)
         atomic_store(&x->peers[from].asked, (int)h->number);
     if (h->channel == SAID)
         atomic_store(&x->peers[from].said, h->number);
-    if (h->channel == RENEW)
-        heed_renewal(x, from, unpack_range(h->number));
     give_back(x, m);
 }
 
-/* For a receiver: the number that was due. With the lock. */
-static uint64_t append(twi_message *m)
+static void append(twi_exchange *x, twi_message *m)
 {
     twi_channel *c = m->channel;
     m->next = NULL;
+    pthread_mutex_lock(&x->lock);
     if (c->first)
         c->last->next = m;
     else
         c->first = m;
     c->last = m;
-    return c->came++ % TWI_NUMBERS;
+    pthread_mutex_unlock(&x->lock);
 }
 
 /* One that is missing, or comes twice, shows by the number of the next. */
@@ -509,17 +571,25 @@ static void check_number(twi_exchange *x, int from, const twi_header *h, uint64_
     twi_exchange_fail(x, why);
 }
 
+/* For a receiver, who may have it from here on. */
+static void hand_over(twi_exchange *x, int from, const twi_header *h, twi_message *m)
+{
+    twi_channel *c = m->channel;
+    uint64_t due = c->came++ % TWI_NUMBERS;
+    if (m == &c->direct)
+        atomic_store_explicit(&c->place, TWI_FILLED, memory_order_release);
+    else
+        append(x, m);
+    check_number(x, from, h, due);
+}
+
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_message *m)
 {
     twi_exchange_heard(x, from);
-    if (h->channel < 0) {
+    if (h->channel < 0)
         heed(x, from, h, m);
-    } else {
-        pthread_mutex_lock(&x->lock);
-        uint64_t due = append(m);
-        pthread_mutex_unlock(&x->lock);
-        check_number(x, from, h, due);
-    }
+    else
+        hand_over(x, from, h, m);
     if (x->carrier->pump) /* who waits looks itself */
         return;
     pthread_mutex_lock(&x->lock);
@@ -529,48 +599,39 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
 
 void twi_exchange_take(twi_exchange *x, int from, const twi_header *h, const void *data)
 {
-    twi_message *m;
-    if (h->channel < 0 || !is_message(h)) {
-        if ((m = twi_exchange_room(x, from, h))) {
-            memcpy(m->data, data, m->bytes);
-            twi_exchange_hand_in(x, from, h, m);
-        }
+    twi_message *m = twi_exchange_room(x, from, h);
+    if (!m)
         return;
-    }
-    uint64_t due = h->number;
-    pthread_mutex_lock(&x->lock);
-    if ((m = find_room(x, from, h))) {
-        memcpy(m->data, data, m->bytes);
-        due = append(m);
-    }
-    pthread_mutex_unlock(&x->lock);
-    twi_exchange_heard(x, from);
-    if (m)
-        check_number(x, from, h, due);
-    else
-        twi_exchange_fail(x, "memory ran out for a message of another task");
+    memcpy(m->data, data, m->bytes);
+    twi_exchange_hand_in(x, from, h, m);
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
 static bool has_come(const twi_channel *c)
 {
-    return c->first || atomic_load(&c->ended) != TW_OK;
+    return atomic_load(&c->place) == TWI_FILLED || c->first || atomic_load(&c->lane->ended) != TW_OK;
 }
 
-static twi_message *take_first(twi_exchange *x, twi_channel *c)
+static twi_message *pop(twi_exchange *x, twi_channel *c)
 {
-    if (!atomic_load(&c->first))
-        return NULL;
     pthread_mutex_lock(&x->lock);
     twi_message *m = c->first;
-    if (m) { /* where it was not in its place it was on its way before, and the one behind it is not for that place */
-        c->first = m->next;
-        c->direct.data = NULL;
-        c->lent = false;
-    }
+    c->first = m->next;
     pthread_mutex_unlock(&x->lock);
     return m;
+}
+
+/* One that was on its way before it was waited for is not in its place, and the one behind it is not for that place. */
+static twi_message *take_first(twi_exchange *x, twi_channel *c)
+{
+    if (atomic_load(&c->first))
+        change_place(c, TWI_WANTED, TWI_FREE);
+    int place = atomic_load_explicit(&c->place, memory_order_acquire);
+    if (place != TWI_FILLED)
+        return place == TWI_FREE && atomic_load(&c->first) ? pop(x, c) : NULL;
+    atomic_store_explicit(&c->place, TWI_FREE, memory_order_relaxed);
+    return &c->direct;
 }
 
 static void fail_for_left(twi_exchange *x, int task, const char *what)
@@ -587,7 +648,7 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
     twi_peer *p = &x->peers[from];
     for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
-        bool ended = atomic_load(&c->ended) != TW_OK;
+        bool ended = atomic_load(&c->lane->ended) != TW_OK;
         twi_message *m = take_first(x, c);
         if (m || ended)
             return m;
@@ -603,36 +664,21 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
 /* The channel, where the next message may come straight to its place. NULL: memory has run out, and all has failed. */
 static twi_channel *begin_waiting(twi_exchange *x, int task, int number, void *data, size_t bytes)
 {
-    pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[task], number);
-    if (c && !c->first)
+    twi_channel *c = find_channel(x, task, number);
+    if (c && data && !atomic_load(&c->first)) {
         c->direct = (twi_message){.channel = c, .data = data, .bytes = bytes};
-    pthread_mutex_unlock(&x->lock);
-    if (!c)
-        twi_exchange_fail(x, "memory ran out for a message of another task");
+        atomic_store_explicit(&c->place, TWI_WANTED, memory_order_release);
+    }
     return c;
 }
 
-/* Whether somebody may still write to where the message was wanted. With the lock. */
-static bool is_written(const twi_exchange *x, const twi_channel *c)
-{
-    return c->lent && c->first != &c->direct && !(x->carrier->pump && atomic_load(&x->over));
-}
-
-/* The message has not come, and will not: nobody writes to its place any more. */
+/* The message has not come, and will not: nobody writes to its place any more, but who is not called any more. */
 static void end_waiting(twi_exchange *x, twi_channel *c)
 {
-    pthread_mutex_lock(&x->lock);
-    while (is_written(x, c)) {
-        pthread_mutex_unlock(&x->lock);
+    while (!change_place(c, TWI_WANTED, TWI_FREE) && atomic_load(&c->place) == TWI_LENT &&
+           !(x->carrier->pump && atomic_load(&x->over)))
         sleep_ns(1000000);
-        pthread_mutex_lock(&x->lock);
-    }
-    if (c->first == &c->direct)
-        c->first = c->direct.next;
-    c->direct.data = NULL;
-    c->lent = false;
-    pthread_mutex_unlock(&x->lock);
+    atomic_store(&c->place, TWI_FREE);
 }
 
 /* A message has been taken: the sender is told when there are enough of them. One thread at a time takes from a
@@ -712,57 +758,62 @@ static void abort_all(twi_comm *c, tw_status status, const char *why)
     fail_with((twi_exchange *)c, status, named);
 }
 
-static void end_channels_of_all(twi_comm *c, int channel, int count, tw_status status, const char *why)
+static void end_lane_of_all(twi_comm *c, int lane, tw_status status, const char *why)
 {
     twi_exchange *x = (twi_exchange *)c;
     char text[TWI_REASON];
-    uint64_t number = pack_range(channel, count, status);
     snprintf(text, sizeof text, "%s", why);
     for (int i = 0; i < c->tasks; i++)
         if (i != c->task) {
-            mention(x, i, END, number, text, true);
-            end_channels(x, i, unpack_range(number), text);
+            mention(x, i, END, pack_lane(lane, status), text, true);
+            end_lane(x, i, lane, status, text);
         }
 }
 
 /* This task's part in it: nobody here is at the channels. */
-static void begin_anew(twi_exchange *x, int peer, range r)
+static void begin_anew(twi_exchange *x, int peer, int number)
 {
     pthread_mutex_lock(&x->lock);
-    for (int i = r.first; i < r.end; i++) {
-        twi_channel *c = find_channel(&x->peers[peer], i);
-        if (!c)
-            continue;
-        c->sent = c->known = c->taken = c->told = (twi_flow){0};
-        if (c->renewals != c->renewed)
+    twi_lane *lane = find_lane(&x->peers[peer], number);
+    for (twi_channel *c = lane ? lane->channels : NULL; c; c = c->next_in_lane) {
+        c->taken = c->told = (twi_flow){0};
+        for (int i = 0; i < 2; i++) {
+            twi_shared_flow *flow = i ? &c->known : &c->sent;
+            atomic_store(&flow->messages, 0);
+            atomic_store(&flow->bytes, 0);
+        }
+        if (lane->renewals != lane->renewed)
             empty_channel(c); /* nothing more of before will come */
-        atomic_store(&c->ended, TW_OK);
-        twi_free(c->why);
-        c->why = NULL;
-        c->renewed++;
+    }
+    if (lane) {
+        atomic_store(&lane->ended, TW_OK);
+        twi_free(lane->why);
+        lane->why = NULL;
+        lane->renewed++;
     }
     pthread_mutex_unlock(&x->lock);
+    if (!lane)
+        fail_for_memory(x);
 }
 
 static bool has_renewed(const twi_channel *c)
 {
-    return !is_old(c);
+    return !is_old(c->lane);
 }
 
-static bool wait_for_renewal(twi_exchange *x, int peer, int channel, const char *what)
+/* By a channel of it, as one waits for what comes there. */
+static bool wait_for_renewal(twi_exchange *x, int peer, int lane, const char *what)
 {
     int64_t begin = twi_monotonic_ns();
-    for (int times = 0; !atomic_load(&x->failed); times++) {
+    twi_channel *c = find_channel(x, peer, TWI_CHANNEL_OF_LANES + lane * atomic_load(&x->base.lane_channels));
+    for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&x->peers[peer].left);
         pthread_mutex_lock(&x->lock);
-        twi_channel *c = find_channel(&x->peers[peer], channel);
-        bool done = c && has_renewed(c);
+        bool done = has_renewed(c);
         pthread_mutex_unlock(&x->lock);
         if (done)
             return true;
-        if (!c)
-            twi_exchange_fail(x, "memory ran out for a message of another task");
-        else if (left)
+        if (left)
             fail_for_left(x, peer, what);
         else
             wait_for_task(x, peer, what, has_renewed, c, times, begin);
@@ -770,18 +821,17 @@ static bool wait_for_renewal(twi_exchange *x, int peer, int channel, const char 
     return false;
 }
 
-static tw_status renew_channels(twi_comm *comm, int channel, int count, const char *what, tw_error *error)
+static tw_status renew_lane(twi_comm *comm, int lane, const char *what, tw_error *error)
 {
     twi_exchange *x = (twi_exchange *)comm;
-    uint64_t number = pack_range(channel, count, TW_OK);
     bool all = true;
     for (int i = 0; i < comm->tasks; i++)
         if (i != comm->task) {
-            begin_anew(x, i, unpack_range(number));
-            mention(x, i, RENEW, number, "", true);
+            begin_anew(x, i, lane);
+            mention(x, i, RENEW, pack_lane(lane, TW_OK), "", true);
         }
     for (int i = 0; i < comm->tasks && all; i++)
-        all = i == comm->task || wait_for_renewal(x, i, channel, what);
+        all = i == comm->task || wait_for_renewal(x, i, lane, what);
     return all ? TW_OK : say_reason(x, error);
 }
 
@@ -894,8 +944,8 @@ static void close_exchange(twi_comm *c)
     x->carrier->close(x);
 }
 
-static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, renew_channels,
-                                          is_to_say,    asked,           abort_all,           close_exchange};
+static const twi_comm_ops exchange_ops = {send_message, receive_message, end_lane_of_all, renew_lane,
+                                          is_to_say,    asked,           abort_all,       close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
                             tw_error *error)
@@ -940,8 +990,17 @@ static void free_channels(twi_peer *p)
             next = c->next;
             free_messages(c->first);
             free_messages(c->spare);
-            twi_free(c->why);
             twi_free(c);
+        }
+}
+
+static void free_lanes(twi_peer *p)
+{
+    for (int i = 0; i < TWI_BUCKETS; i++)
+        for (twi_lane *lane = p->lanes[i], *next; lane; lane = next) {
+            next = lane->next;
+            twi_free(lane->why);
+            twi_free(lane);
         }
 }
 
@@ -949,8 +1008,10 @@ void twi_exchange_clear(twi_exchange *x)
 {
     if (!x->peers)
         return;
-    for (int i = 0; i < x->base.tasks; i++)
+    for (int i = 0; i < x->base.tasks; i++) {
         free_channels(&x->peers[i]);
+        free_lanes(&x->peers[i]);
+    }
     twi_free(x->peers);
     pthread_cond_destroy(&x->changed);
     pthread_cond_destroy(&x->ends);

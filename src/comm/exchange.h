@@ -6,8 +6,8 @@
  * taken lies in the receiver's memory. That hangs nobody, so long as all that any task sends and takes follows one
  * order: what comes first in it waits for nothing behind it.
  *
- * Channels may end without the rest, and begin anew: each task ends them, says when it is not at them any more, and
- * waits until all have said so. What comes of a task in between is of before, and is dropped.
+ * The channels of a lane may end without the rest, and begin anew: each task ends them, says when it is not at them any
+ * more, and waits until all have said so. What comes of a task in between is of before, and is dropped.
  *
  * A thread tells the others once in a while that this process is there, however long its kernels take. The first
  * failure is kept, ends every wait, and is told to all by the same thread. After that, and a second at most, the
@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 enum { TWI_REASON = 600 }; /* bytes of what is said of a failure */
-enum { TWI_MAGIC = 0x544f5754 }; /* another one where messages mean something else */
+enum { TWI_MAGIC = 0x544f5755 }; /* another one where messages mean something else */
 /* So far messages of a channel are counted, and then from 0 again: its number and theirs fit in the tag of an MPI. */
 enum { TWI_NUMBERS = 64 };
 
@@ -47,21 +47,41 @@ typedef struct twi_flow {
     uint64_t messages, bytes;
 } twi_flow;
 
+/* The same, which several threads look at. */
+typedef struct twi_shared_flow {
+    atomic_ullong messages, bytes;
+} twi_shared_flow;
+
+/* Of where the next message of a channel is wanted: nobody wants one; somebody waits for it; it is being written; it is
+ * there. Who waits makes a place wanted, and free again; who hands in makes it lent, and filled. */
+typedef enum twi_place { TWI_FREE, TWI_WANTED, TWI_LENT, TWI_FILLED } twi_place;
+
+/* Where a message meets who waits for it no lock is needed: each member belongs to one of the two threads that may be
+ * at a channel, who sends or who receives here, or to who hands in what comes of a task, one at a time. */
 typedef struct twi_channel {
     struct twi_channel *next; /* in its bucket */
+    struct twi_channel *next_in_lane;
+    struct twi_lane *lane;
     int number;
-    _Atomic(twi_message *) first; /* that have come; looked at without the lock, changed with it */
-    twi_message *last;
-    twi_message *spare;        /* that have been taken: their memory is used again */
-    twi_message direct;        /* the next one, where somebody waits for it; data NULL: nobody does */
-    bool lent;                 /* it has been given out as room, and not taken since */
-    uint64_t came;             /* so many, from the task */
-    twi_flow sent, known;      /* to the task, and of these, it has said, taken */
-    twi_flow taken, told;      /* from the task, and of these said so */
-    atomic_int ended;          /* the status that it has ended with; TW_OK: it goes on */
-    char *why;                 /* written before that */
-    unsigned renewed, renewals; /* so often begun anew: here, and by the task */
+    atomic_int place;            /* twi_place */
+    twi_message direct;          /* the next one; who receives has said where */
+    uint64_t came;               /* so many, from the task; who hands in counts */
+    twi_shared_flow sent, known; /* to the task, and of these, it has said, taken; who sends, who hands in */
+    twi_flow taken, told;        /* from the task, and of these said so; who receives */
+    /* Those that came before anybody waited, and those that were taken, whose memory is used again: with the lock. */
+    _Atomic(twi_message *) first; /* looked at without it */
+    twi_message *last, *spare;
 } twi_channel;
+
+/* Channels that end, and begin anew, together; and one of all those that do not. With the lock, but `ended`. */
+typedef struct twi_lane {
+    struct twi_lane *next; /* in its bucket */
+    int number;
+    twi_channel *channels; /* that something was sent in, either way */
+    atomic_int ended;      /* the status that they have ended with; TW_OK: they go on */
+    char *why;             /* written before that */
+    unsigned renewed, renewals; /* so often begun anew: here, and by the task */
+} twi_lane;
 
 typedef struct twi_peer {
     atomic_llong heard_ns; /* when something last came */
@@ -69,7 +89,8 @@ typedef struct twi_peer {
     bool told;             /* of the failure; the beating thread's */
     atomic_ullong said;    /* to a person, the last text's hash; 0: nothing */
     atomic_int asked;      /* from outside; 0: nothing */
-    twi_channel *channels[TWI_BUCKETS]; /* by their numbers; with the lock */
+    _Atomic(twi_channel *) channels[TWI_BUCKETS]; /* by their numbers, until all ends; added with the lock */
+    twi_lane *lanes[TWI_BUCKETS];                 /* with the lock */
 } twi_peer;
 
 typedef struct twi_exchange twi_exchange;

@@ -239,8 +239,10 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     for (int i = 0; i < num_requests; i++)
         for (int task = 0; task < set->tasks; task++)
             TWI_TRY(add_devices(set, &requests[i], task, options.ps_tasks, error));
-    if (set->comm)
+    if (set->comm) {
+        atomic_store(&set->comm->lane_channels, 1 + set->count); /* one for each device, and one for what is fetched */
         TWI_TRY(twi_devices_compare(set, error));
+    }
     *devices = set;
     set = NULL;
 done:

@@ -26,7 +26,7 @@ enum { FETCHES = -1 };
 /* Of a device in a lane, or of what is fetched there. `any` is of the set. */
 static int channel_of(const twi_device *any, int lane, int device)
 {
-    return TWI_CHANNEL_OF_LANES + lane * (1 + any->set->count) + 1 + device;
+    return TWI_CHANNEL_OF_LANES + lane * atomic_load(&any->set->comm->lane_channels) + 1 + device;
 }
 
 bool twi_ends_lane(const twi_plan *plan, tw_status status)
@@ -39,7 +39,7 @@ void twi_end_lane(const twi_device *any, int lane, tw_status status, const char 
 {
     twi_comm *c = comm_of(any);
     if (c)
-        c->ops->end(c, channel_of(any, lane, FETCHES), 1 + any->set->count, status, why);
+        c->ops->end(c, lane, status, why);
 }
 
 void twi_end_run(const twi_plan *plan, tw_status status, const char *why)
@@ -55,7 +55,7 @@ static tw_status renew_run(const twi_plan *plan, tw_error *error)
     twi_comm *c = comm_of(any);
     tw_status status = TW_OK;
     for (int i = 0, lane = plan->lane; i <= plan->depth && status == TW_OK; i++, lane = twi_lane_within(lane))
-        status = c->ops->renew(c, channel_of(any, lane, FETCHES), 1 + any->set->count, "the end of a run", error);
+        status = c->ops->renew(c, lane, "the end of a run", error);
     return status;
 }
 

@@ -566,9 +566,9 @@ static tw_status receive_word(twi_comm *c, int from, int channel, void *data, si
     return TW_OK;
 }
 
-static void end_lane(twi_comm *c, int channel, int count_of_them, tw_status status, const char *why)
+static void end_lane(twi_comm *c, int lane, tw_status status, const char *why)
 {
-    (void)channel, (void)count_of_them, (void)status, (void)why;
+    (void)lane, (void)status, (void)why;
     tell(of_comm(c), 'E');
 }
 
@@ -583,7 +583,7 @@ static fixture *open_tasks(void)
 {
     static const twi_comm_ops ops = {.send = send_word, .receive = receive_word, .end = end_lane, .abort = abort_all};
     fixture *f = open_fixture();
-    f->comm = (twi_comm){.ops = &ops, .tasks = 2};
+    f->comm = (twi_comm){.ops = &ops, .tasks = 2, .lane_channels = 3};
     f->set.comm = &f->comm;
     f->set.tasks = 2;
     f->devices[0].is_host = f->devices[1].is_host = true;

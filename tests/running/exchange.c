@@ -14,6 +14,7 @@
  * Each player can be told to be late, to lose a message, to say it twice, to spoil it, to hang, or to end without a
  * word. */
 enum { PLAYERS = 3, ROUNDS = 20, CHANNEL = 5 };
+enum { LANE = 2, OF_A_LANE = 2 }; /* that channel's and the next one's */
 enum { DEADLINE = 1000 }; /* seconds: it passes where a test skips them, and nowhere else */
 
 typedef struct letter {
@@ -142,6 +143,7 @@ static void set_up_within(player *players, tw_status (*work)(twi_comm *c, tw_err
         p->work = work;
         pthread_mutex_init(&p->lock, NULL);
         assert_ok(twi_exchange_init(&p->x, &in_memory, i, PLAYERS, deadline, &error));
+        p->x.base.lane_channels = OF_A_LANE;
     }
 }
 
@@ -313,7 +315,7 @@ static tw_status end_some_channels(twi_comm *c, tw_error *error)
     tw_status status = TW_OK;
     if (c->task == 0) {
         status = c->ops->send(c, 1, CHANNEL, word, sizeof word, error);
-        c->ops->end(c, CHANNEL, 2, TW_OUT_OF_RANGE, "there are no more words");
+        c->ops->end(c, LANE, TW_OUT_OF_RANGE, "there are no more words");
         if (c->ops->send(c, 1, CHANNEL, word, sizeof word, &ended) != TW_OUT_OF_RANGE)
             return twi_fail(error, TW_INTERNAL, "a word was sent behind the end");
     }
@@ -372,8 +374,8 @@ static tw_status begin_anew(twi_comm *c, tw_error *error)
         status = speak_until_the_end(c, round, error);
         if (status != TW_OUT_OF_RANGE)
             return status;
-        c->ops->end(c, CHANNEL, 2, status, error->message);
-        status = c->ops->renew(c, CHANNEL, 2, "the next round", error);
+        c->ops->end(c, LANE, status, error->message);
+        status = c->ops->renew(c, LANE, "the next round", error);
     }
     return status;
 }
@@ -752,15 +754,6 @@ static void *receive_two(void *argument)
     return NULL;
 }
 
-/* Whether somebody waits for the next message of a channel that is there already. */
-static bool is_waited_for(twi_exchange *x, twi_channel *c)
-{
-    pthread_mutex_lock(&x->lock);
-    bool waits = c->direct.data;
-    pthread_mutex_unlock(&x->lock);
-    return waits;
-}
-
 /* The first of two has room before somebody waits, and is handed in when he does; the other comes when that has just
  * been taken. Whoever is too slow for that tries again. */
 static void a_message_does_not_come_to_the_place_of_the_one_before(void **state)
@@ -779,7 +772,7 @@ static void a_message_does_not_come_to_the_place_of_the_one_before(void **state)
         twi_message *one = twi_exchange_room(&x, 1, &first), *two;
         twi_channel *c = one->channel;
         pthread_create(&thread, NULL, receive_two, &bytes);
-        while (!is_waited_for(&x, c))
+        while (atomic_load(&c->place) != TWI_WANTED) /* somebody waits for the next one */
             sched_yield();
         *one->data = 1;
         twi_exchange_hand_in(&x, 1, &first, one);

@@ -70,21 +70,21 @@ static tw_status get_bytes(twi_comm *c, int from, int channel, void *data, size_
     return fail_if_it_is_time('g', why);
 }
 
-static void end_channels(twi_comm *c, int channel, int count, tw_status status, const char *why)
+static void end_lane(twi_comm *c, int lane, tw_status status, const char *why)
 {
     (void)c;
-    tell("e%d+%d:%d:%s ", channel, count, status, why);
+    tell("e%d:%d:%s ", lane, status, why);
 }
 
-static tw_status renew_channels(twi_comm *c, int channel, int count, const char *what, tw_error *why)
+static tw_status renew_lane(twi_comm *c, int lane, const char *what, tw_error *why)
 {
     (void)c;
     assert_string_equal(what, "the end of a run");
-    tell("n%d+%d ", channel, count);
+    tell("n%d ", lane);
     return fail_if_it_is_time('n', why);
 }
 
-static const twi_comm_ops comm_ops = {send_bytes, get_bytes, end_channels, renew_channels, NULL, NULL, NULL};
+static const twi_comm_ops comm_ops = {send_bytes, get_bytes, end_lane, renew_lane, NULL, NULL, NULL};
 
 static tw_status read_device(twi_device *d, void *host, const void *from, size_t bytes, tw_error *why)
 {
@@ -107,7 +107,7 @@ static void begin(char fails, int after)
 {
     f = (struct fixture){.set = {.items = f.items, .count = TASKS, .comm = &f.comm, .task = OWN, .tasks = TASKS},
                          .ops = {.type = "TEST", .kind = "test", .read = read_device, .write = write_device},
-                         .comm = {.ops = &comm_ops, .task = OWN, .tasks = TASKS},
+                         .comm = {.ops = &comm_ops, .task = OWN, .tasks = TASKS, .lane_channels = 1 + TASKS},
                          .fails = fails,
                          .after = after,
                          .come = "abcdefghijklmnopqrstuvwxyz"};
@@ -363,15 +363,15 @@ static void what_some_are_to_know_goes_to_them_alone(void **state)
 
 /* ---- how runs end ------------------------------------------------------------------------------------------------ */
 
-static const char *const both_lanes_end = "e%d+4:%d:no more e%d+4:%d:no more ";
+static const char *const both_lanes_end = "e%d:%d:no more e%d:%d:no more ";
 
 static const char *end_of_both(const char *before, const char *behind)
 {
     static char text[300];
-    int within = TWI_CHANNEL_OF_LANES + twi_lane_within(LANE) * (1 + TASKS), n = 0;
+    int within = twi_lane_within(LANE), n = 0;
     n = snprintf(text, sizeof text, "%s", before);
-    n += snprintf(text + n, sizeof text - n, both_lanes_end, OF_FETCHES, TW_OUT_OF_RANGE, within, TW_OUT_OF_RANGE);
-    snprintf(text + n, sizeof text - n, behind, OF_FETCHES, within);
+    n += snprintf(text + n, sizeof text - n, both_lanes_end, LANE, TW_OUT_OF_RANGE, within, TW_OUT_OF_RANGE);
+    snprintf(text + n, sizeof text - n, behind, LANE, within);
     return text;
 }
 
@@ -449,7 +449,7 @@ static void a_run_that_has_ended_begins_anew(void **state)
     f.plan.depth = 1;
     f.plan.ends = last;
     strcpy(error.message, "no more");
-    assert_told(twi_end_together(&f.plan, TW_OUT_OF_RANGE, &error), TW_OUT_OF_RANGE, end_of_both("", "n%d+4 n%d+4 "));
+    assert_told(twi_end_together(&f.plan, TW_OUT_OF_RANGE, &error), TW_OUT_OF_RANGE, end_of_both("", "n%d n%d "));
     assert_string_equal(error.message, "no more");
     begin(0, 0);
     f.plan.depth = 1;
@@ -457,12 +457,12 @@ static void a_run_that_has_ended_begins_anew(void **state)
     f.get_ends = TW_OUT_OF_RANGE;
     char heard[32];
     snprintf(heard, sizeof heard, "g2@%d:0 ", OF_FETCHES);
-    assert_told(twi_end_together(&f.plan, TW_OK, &error), TW_OUT_OF_RANGE, end_of_both(heard, "n%d+4 n%d+4 "));
+    assert_told(twi_end_together(&f.plan, TW_OK, &error), TW_OUT_OF_RANGE, end_of_both(heard, "n%d n%d "));
     begin('n', 0);
     f.plan.depth = 1;
     f.plan.ends = last;
     strcpy(error.message, "no more");
-    assert_told(twi_end_together(&f.plan, TW_OUT_OF_RANGE, &error), TW_ABORTED, end_of_both("", "n%d+4 "));
+    assert_told(twi_end_together(&f.plan, TW_OUT_OF_RANGE, &error), TW_ABORTED, end_of_both("", "n%d "));
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */

@@ -90,7 +90,7 @@ static void begin(int num_feeds, int num_fetches)
     static char node[] = "it";
     f = (struct fixture){
         .ops = {.type = "TEST", .kind = "test", .read = read_device, .write = write_device, .synchronize = synchronize},
-        .comm = {.ops = &comm_ops, .task = 0, .tasks = 2}};
+        .comm = {.ops = &comm_ops, .task = 0, .tasks = 2, .lane_channels = 3}};
     error = (tw_error){0};
     f.items[0] = &f.device;
     f.set = (struct tw_devices){.items = f.items, .count = 1, .tasks = 1};

@@ -11,6 +11,7 @@
 /* This task is the middle one; the test speaks for the two others. Behind them lies memory that is none's. */
 enum { FIRST, OWN, LAST, TASKS };
 enum { CHANNEL = 5, MOST_CHANNELS = 1 << 30 };
+enum { LANE = 2, OF_A_LANE = 2 }; /* that channel's and the next one's */
 /* Channels that are no receiver's, as messages have them. */
 enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6, SAID = -7 };
 /* In a channel so many messages, or bytes and one message, may be under way; each quarter of that is told. */
@@ -85,6 +86,7 @@ static task *begin_as(int number, int tasks, const twi_carrier_ops *carrier)
     fail_allocation(-1);
     assert_ok(twi_exchange_init(&t->x, carrier, number, tasks + 1, DEADLINE, &error));
     t->x.base.tasks = tasks;
+    t->x.base.lane_channels = OF_A_LANE;
     t->x.peers[tasks].heard_ns = twi_coarse_ns() - (int64_t)(100 * DEADLINE * SECONDS);
     t->x.peers[tasks].channels[0] = (twi_channel *)t; /* no block of memory: it may not be freed */
     t->silent_ns = t->x.peers[tasks].heard_ns;
@@ -135,9 +137,9 @@ static void say_byte(task *t, int channel, char byte)
     say(t, FIRST, channel, (uint64_t)byte, &byte, 1);
 }
 
-static uint64_t range_of(int channel, int count, uint64_t status)
+static uint64_t lane_with(uint64_t lane, uint64_t status)
 {
-    return (uint64_t)channel | (uint64_t)count << 32 | status << 56;
+    return lane | status << 32;
 }
 
 static tw_status hear(task *t, int channel, void *data, size_t bytes, tw_error *error)
@@ -350,7 +352,7 @@ static void memory_of_what_was_taken_is_used_again(void **state)
     header = (twi_header){TWI_MAGIC, CHANNEL, 150, 3};
     assert_ptr_equal(twi_exchange_room(&t->x, FIRST, &header), next); /* beyond the one that is too small */
     twi_exchange_hand_in(&t->x, FIRST, &header, next);
-    assert_int_equal(memory.live, 1 + 1 + 2); /* the tasks, the channel, the two */
+    assert_int_equal(memory.live, 1 + 2 + 2); /* the tasks, the channel and its lane, the two */
     finish(t);
 }
 
@@ -454,10 +456,8 @@ static void all_comes_and_fails(task *t)
 static void wait_for_a_place(task *t)
 {
     for (bool waits = false; !waits; nap()) {
-        pthread_mutex_lock(&t->x.lock);
-        const twi_channel *c = t->x.peers[FIRST].channels[CHANNEL];
-        waits = c && c->direct.data;
-        pthread_mutex_unlock(&t->x.lock);
+        const twi_channel *c = atomic_load(&t->x.peers[FIRST].channels[CHANNEL]);
+        waits = c && atomic_load(&c->place) == TWI_WANTED;
     }
 }
 
@@ -484,8 +484,7 @@ static void nobody_writes_where_nobody_waits_any_more(void **state)
         hear_in_a_thread(t);
         const twi_channel *c = atomic_load(&lent)->channel;
         assert_null(c->first);
-        assert_null(c->direct.data);
-        assert_false(c->lent);
+        assert_int_equal(c->place, TWI_FREE);
         finish(t);
     }
     for (int i = 0; i < 2; i++) {
@@ -615,8 +614,8 @@ static void a_word_and_the_end_come(task *t)
     if (t->looks > 0)
         return;
     say_byte(t, CHANNEL, 0);
-    say(t, FIRST, END, range_of(CHANNEL, 2, TW_OUT_OF_RANGE), "no more", 7);
-    say(t, FIRST, END, range_of(CHANNEL, 2, TW_CANCELLED), "too late", 8);
+    say(t, FIRST, END, lane_with(LANE, TW_OUT_OF_RANGE), "no more", 7);
+    say(t, FIRST, END, lane_with(LANE, TW_CANCELLED), "too late", 8);
 }
 
 static void assert_ended(task *t, int channel, tw_status status, const char *why)
@@ -632,7 +631,7 @@ static void assert_ended(task *t, int channel, tw_status status, const char *why
 static void the_end_comes(task *t)
 {
     if (t->looks == 0)
-        say(t, FIRST, END, range_of(CHANNEL, 1, TW_DATA_LOSS), "no more", 7);
+        say(t, FIRST, END, lane_with(LANE, TW_DATA_LOSS), "no more", 7);
 }
 
 static void channels_end_behind_what_came_and_once(void **state)
@@ -664,47 +663,78 @@ static void channels_end_behind_what_came_and_once(void **state)
     }
 }
 
-/* What does not end them, and how far they go. */
-static void ends_that_are_none_are_passed_over(void **state)
+/* Whose channels are the last ones. */
+static const uint64_t LAST_LANE = (MOST_CHANNELS - 1 - TWI_CHANNEL_OF_LANES) / OF_A_LANE;
+
+static void the_last_lane_ends_like_any_other(void **state)
 {
     (void)state;
     task *t = begin();
-    say(t, FIRST, END, range_of(CHANNEL, 1, TW_OK), "", 0);
-    say(t, FIRST, END, range_of(CHANNEL, 1, TW_DATA_LOSS + 1), "", 0);
-    say_byte(t, CHANNEL, 0);
-    assert_byte(t, CHANNEL, 0);
-    say(t, FIRST, END, range_of(MOST_CHANNELS - 1, 5, TW_CANCELLED), "no more", 7);
+    say(t, FIRST, END, lane_with(LAST_LANE, TW_CANCELLED), "no more", 7);
     assert_ended(t, MOST_CHANNELS - 1, TW_CANCELLED, "no more");
-    say(t, FIRST, END, range_of(0, 1, TW_CANCELLED), "no more", 7);
-    assert_ended(t, 0, TW_CANCELLED, "no more");
-    assert_int_equal(memory.live, 1 + 4 + 3 + 2); /* the tasks, channels, that of ends too, messages, reasons */
+    say(t, FIRST, END, lane_with(0, TW_DATA_LOSS), "none", 4);
+    assert_ended(t, TWI_CHANNEL_OF_LANES, TW_DATA_LOSS, "none");
+    say_byte(t, TWI_CHANNEL_OF_ALL, 0);
+    assert_byte(t, TWI_CHANNEL_OF_ALL, 0);
     finish(t);
+}
+
+static void a_lane_that_ends_takes_no_memory_for_its_channels(void **state)
+{
+    (void)state;
+    task *t = begin();
+    t->x.base.lane_channels = 1 << 20;
+    say(t, FIRST, END, lane_with(3, TW_CANCELLED), "no more", 7);
+    say(t, FIRST, RENEW, lane_with(4, TW_OK), "", 0);
+    /* the tasks; channels of ends and of renewals, with a message each, and their lane; the two lanes; a reason */
+    assert_int_equal(memory.live, 1 + 2 * 2 + 1 + 2 + 1);
+    finish(t);
+}
+
+static void what_names_no_lane_or_no_status_is_no_message(void **state)
+{
+    (void)state;
+    const struct {
+        int channel;
+        uint64_t number;
+        int of_a_lane;
+    } cases[] = {{END, lane_with(LANE, TW_OK), 2},         {END, lane_with(LANE, TW_DATA_LOSS + 1), 2},
+                 {END, lane_with(LAST_LANE + 1, 1), 2},    {END, UINT64_MAX, 2},
+                 {END, lane_with(LANE, TW_CANCELLED), 0},  {RENEW, lane_with(LANE, TW_CANCELLED), 2},
+                 {RENEW, lane_with(LAST_LANE + 1, 0), 2},  {RENEW, lane_with(LANE, TW_OK), 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        task *t = begin();
+        t->x.base.lane_channels = cases[i].of_a_lane;
+        say(t, FIRST, cases[i].channel, cases[i].number, "", 0);
+        assert_failed(t, TW_ABORTED, "task 0 has sent what is no message of this version");
+        finish(t);
+    }
 }
 
 /* ---- and begin anew ---------------------------------------------------------------------------------------------- */
 
 static void end_here(task *t)
 {
-    t->x.base.ops->end(&t->x.base, CHANNEL, 2, TW_OUT_OF_RANGE, "no more");
+    t->x.base.ops->end(&t->x.base, LANE, TW_OUT_OF_RANGE, "no more");
 }
 
 static tw_status renew(task *t, tw_error *error)
 {
-    return t->x.base.ops->renew(&t->x.base, CHANNEL, 2, "the next round", error);
+    return t->x.base.ops->renew(&t->x.base, LANE, "the next round", error);
 }
 
 static void all_renew(task *t)
 {
-    say(t, FIRST, RENEW, range_of(CHANNEL, 2, 0), "", 0);
-    say(t, LAST, RENEW, range_of(CHANNEL, 2, 0), "", 0);
+    say(t, FIRST, RENEW, lane_with(LANE, 0), "", 0);
+    say(t, LAST, RENEW, lane_with(LANE, 0), "", 0);
 }
 
 static void they_renew_in_turn(task *t)
 {
     if (t->looks == 0)
-        say(t, LAST, RENEW, range_of(CHANNEL, 2, 0), "", 0);
+        say(t, LAST, RENEW, lane_with(LANE, 0), "", 0);
     if (t->looks == 1)
-        say(t, FIRST, RENEW, range_of(CHANNEL, 2, 0), "", 0);
+        say(t, FIRST, RENEW, lane_with(LANE, 0), "", 0);
 }
 
 static void both_are_told_of_an_end_and_of_what_begins(void **state)
@@ -714,8 +744,8 @@ static void both_are_told_of_an_end_and_of_what_begins(void **state)
     task *t = begin();
     end_here(t);
     assert_int_equal(t->count, 2);
-    assert_said(t, 0, FIRST, END, range_of(CHANNEL, 2, TW_OUT_OF_RANGE), "no more");
-    assert_said(t, 1, LAST, END, range_of(CHANNEL, 2, TW_OUT_OF_RANGE), "no more");
+    assert_said(t, 0, FIRST, END, lane_with(LANE, TW_OUT_OF_RANGE), "no more");
+    assert_said(t, 1, LAST, END, lane_with(LANE, TW_OUT_OF_RANGE), "no more");
     assert_ended(t, CHANNEL, TW_OUT_OF_RANGE, "no more");
     assert_ended(t, CHANNEL + 1, TW_OUT_OF_RANGE, "no more");
     assert_int_equal(t->x.base.ops->send(&t->x.base, LAST, CHANNEL, "", 1, &error), TW_OUT_OF_RANGE);
@@ -724,8 +754,8 @@ static void both_are_told_of_an_end_and_of_what_begins(void **state)
     assert_ok(renew(t, &error));
     assert_int_equal(t->looks, 2);
     assert_int_equal(t->count, 5);
-    assert_said(t, 3, FIRST, RENEW, range_of(CHANNEL, 2, TW_OK), "");
-    assert_said(t, 4, LAST, RENEW, range_of(CHANNEL, 2, TW_OK), "");
+    assert_said(t, 3, FIRST, RENEW, lane_with(LANE, TW_OK), "");
+    assert_said(t, 4, LAST, RENEW, lane_with(LANE, TW_OK), "");
     assert_ok(send_bytes(t, CHANNEL, 1, &error));
     assert_said(t, 5, FIRST, CHANNEL, 0, NULL);
     assert_ok(send_bytes(t, CHANNEL + 2, 1, &error));
@@ -770,7 +800,7 @@ static void they_come_too_late(task *t)
     if (t->looks > 0)
         return;
     say_byte(t, CHANNEL, 1);
-    say(t, FIRST, END, range_of(CHANNEL, 2, TW_CANCELLED), "of before", 9);
+    say(t, FIRST, END, lane_with(LANE, TW_CANCELLED), "of before", 9);
     say_taken(t, CHANNEL, 2, 2);
     all_renew(t);
     say(t, FIRST, CHANNEL, 0, "\7", 1);
@@ -803,7 +833,7 @@ static void who_leaves_or_fails_begins_nothing(void **state)
     (void)state;
     tw_error error = {0};
     task *t = begin();
-    say(t, FIRST, RENEW, range_of(CHANNEL, 2, 0), "", 0);
+    say(t, FIRST, RENEW, lane_with(LANE, 0), "", 0);
     say(t, FIRST, LEAVE, 0, "", 0);
     end_here(t);
     say(t, LAST, LEAVE, 0, "", 0);
@@ -1403,7 +1433,9 @@ int run_protocol(void)
         cmocka_unit_test(who_cannot_be_sent_to_has_ended),
         cmocka_unit_test(who_takes_more_than_was_sent_is_spoiled),
         cmocka_unit_test(channels_end_behind_what_came_and_once),
-        cmocka_unit_test(ends_that_are_none_are_passed_over),
+        cmocka_unit_test(the_last_lane_ends_like_any_other),
+        cmocka_unit_test(a_lane_that_ends_takes_no_memory_for_its_channels),
+        cmocka_unit_test(what_names_no_lane_or_no_status_is_no_message),
         cmocka_unit_test(both_are_told_of_an_end_and_of_what_begins),
         cmocka_unit_test(who_begins_anew_first_is_heard_to_his_end),
         cmocka_unit_test(what_comes_of_before_is_dropped),

@@ -311,10 +311,8 @@ static void wait_until_it_waits(twi_comm *c, bool comes)
 {
     twi_exchange *x = (twi_exchange *)c;
     for (bool waits = false; !waits; nap()) {
-        pthread_mutex_lock(&x->lock);
-        const twi_channel *channel = x->peers[1].channels[CHANNEL];
-        waits = channel && channel->direct.data && channel->lent == comes;
-        pthread_mutex_unlock(&x->lock);
+        const twi_channel *channel = atomic_load(&x->peers[1].channels[CHANNEL]);
+        waits = channel && atomic_load(&channel->place) == (comes ? TWI_LENT : TWI_WANTED);
     }
 }
 
