@@ -4,6 +4,7 @@
  * values. */
 #define _GNU_SOURCE /* memmem */
 #include "sparing_memory.h"
+#include "faulty_files.h" /* scratch_folder */
 #include "testing.h"
 
 #include <ctype.h>
@@ -516,5 +517,10 @@ int main(void)
         cmocka_unit_test(one_plan_that_is_kept_is_enough),
         cmocka_unit_test(what_is_fed_wrong_is_refused_or_gives_values),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const char *folder = scratch_folder();
+    if (chdir(folder) != 0) /* programs write files where they stand */
+        abort();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove_scratch(folder);
+    return failed;
 }
