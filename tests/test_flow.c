@@ -102,7 +102,7 @@ static bool is_bound(const char *node, size_t size)
 {
     static const char *const words[] = {"Variable", "VarHandle", "Assign", "Apply", "Scatter", "Queue", "Stack",
                                         "TensorArray", "Table", "Iterator", "loc:@", "CountUpTo", "Accumulator",
-                                        "ResourceGather"};
+                                        "ResourceGather", "Mutex"};
     bool bound = false;
     for (size_t i = 0; i < sizeof words / sizeof *words && !bound; i++)
         bound = memmem(node, size, words[i], strlen(words[i]));

@@ -2,7 +2,7 @@
  * takes the rows' word for it. */
 #include "op_testing.h"
 
-#define HANDLES "rwushq"
+#define HANDLES "rwushqmk"
 #define VARIABLES "rwush"
 
 typedef void check_row(const twi_op *op, const twi_signature *signature);

@@ -2,6 +2,7 @@
 #include "faulty_memory.h"
 #include "testing.h"
 
+#include <pthread.h>
 #include <tower/ops.h>
 #include <time.h>
 #include <tower/queue.h>
@@ -708,6 +709,121 @@ static void a_staging_area_gives_what_was_put_there_in_order(void **state)
     end(&f);
 }
 
+/* ---- critical sections ------------------------------------------------------------------------------------- */
+
+/* Two sections of one mutex: the long one doubles a variable once something comes through a gate, the short one adds
+ * 1. */
+typedef struct sections {
+    fixture f;
+    tw_output gate, began; /* queues: what the long one waits for, and where it says that it has begun */
+    tw_output first, open, close, look, is_long, is_short, value;
+} sections;
+
+static sections make_sections(void)
+{
+    sections s = {.f = begin()};
+    tw_graph *g = s.f.g;
+    tw_attr shape[] = {tw_attr_type("dtype", TW_INT32), tw_attr_shape("shape", TW_SCALAR)};
+    tw_output one = tw_scalar_of(g, TW_INT32, 1), three = tw_scalar_of(g, TW_INT32, 3), said, passed, before;
+    tw_output variable = add(g, "VarHandleOp", NULL, 0, shape, 2), mutex = add(g, "MutexV2", NULL, 0, NULL, 0);
+    tw_output lock = add(g, "MutexLock", &mutex, 1, NULL, 0), other = add(g, "MutexLock", &mutex, 1, NULL, 0);
+    s.gate = int_queue(g, TW_QUEUE_FIFO, (tw_queue_options){.capacity = 10});
+    s.began = int_queue(g, TW_QUEUE_FIFO, (tw_queue_options){.capacity = 10});
+    s.first = tw_assign(g, variable, three);
+    s.open = tw_enqueue(g, s.gate, &one, 1);
+    s.close = tw_queue_close(g, s.gate, false);
+    s.value = tw_read_variable(g, variable);
+    tw_dequeue(g, s.began, &s.look);
+    TW_CONTROL(g, lock)
+        said = tw_enqueue(g, s.began, &one, 1);
+    TW_CONTROL(g, said) {
+        before = tw_read_variable(g, variable);
+        tw_dequeue(g, s.gate, &passed);
+    }
+    tw_output twice = tw_assign(g, variable, tw_add(g, before, tw_mul(g, before, passed)));
+    TW_CONTROL(g, twice)
+        s.is_long = add(g, "ConsumeMutexLock", &lock, 1, NULL, 0);
+    TW_CONTROL(g, other)
+        before = tw_assign_add(g, variable, one);
+    TW_CONTROL(g, before)
+        s.is_short = add(g, "ConsumeMutexLock", &other, 1, NULL, 0);
+    open_session(&s.f);
+    assert_int_equal(run(&s.f, s.first, NULL), TW_OK);
+    return s;
+}
+
+typedef struct runner {
+    sections *s;
+    tw_output node;
+    int lane;
+    tw_status status;
+    tw_error error;
+} runner;
+
+static void *run_beside(void *user)
+{
+    runner *r = user;
+    r->node.index = -1;
+    r->status = tw_session_run_in(r->s->f.s, r->lane, NULL, 0, &r->node, 1, NULL, &r->error);
+    return NULL;
+}
+
+/* The long one has the lock when the short one comes. `end` ends the long one's waiting. */
+static int32_t run_both(sections *s, tw_output end_waiting, runner *first, runner *second)
+{
+    pthread_t threads[2];
+    *first = (runner){.s = s, .node = s->is_long, .lane = 1};
+    *second = (runner){.s = s, .node = s->is_short, .lane = 2};
+    assert_int_equal(pthread_create(&threads[0], NULL, run_beside, first), 0);
+    expect_ints(&s->f, s->look, 1, (int32_t[]){1});
+    assert_int_equal(pthread_create(&threads[1], NULL, run_beside, second), 0);
+    if (end_waiting.node)
+        assert_int_equal(run(&s->f, end_waiting, NULL), TW_OK);
+    else
+        tw_session_cancel(s->f.s);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    tw_tensor *value = NULL;
+    if (end_waiting.node)
+        assert_int_equal(run(&s->f, s->value, &value), TW_OK);
+    int32_t number = value ? (int32_t)tw_tensor_value(value, 0) : 0;
+    tw_tensor_release(value);
+    return number;
+}
+
+static void runs_in_critical_sections_of_one_mutex_come_one_after_the_other(void **state)
+{
+    (void)state;
+    sections s = make_sections();
+    runner first, second;
+    assert_int_equal(run_both(&s, s.open, &first, &second), 7);
+    assert_int_equal(run_both(&s, s.open, &first, &second), 15);
+    assert_true(first.status == TW_OK && second.status == TW_OK);
+    end(&s.f);
+}
+
+static void a_run_that_fails_in_a_critical_section_gives_the_lock_back(void **state)
+{
+    (void)state;
+    sections s = make_sections();
+    runner first, second;
+    assert_int_equal(run_both(&s, s.close, &first, &second), 4);
+    assert_int_equal(first.status, TW_OUT_OF_RANGE);
+    assert_int_equal(second.status, TW_OK);
+    end(&s.f);
+}
+
+static void cancelling_a_session_ends_who_waits_for_a_lock(void **state)
+{
+    (void)state;
+    sections s = make_sections();
+    runner first, second;
+    run_both(&s, (tw_output){0}, &first, &second);
+    assert_int_equal(first.status, TW_CANCELLED);
+    assert_int_equal(second.status, TW_CANCELLED);
+    end(&s.f);
+}
+
 /* ---- runs that fail ---------------------------------------------------------------------------------------- */
 
 static tw_status fail_late(void *user, int tower, void *const *outputs, tw_error *error)
@@ -764,6 +880,9 @@ int main(void)
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
         cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),
         cmocka_unit_test(a_staging_area_gives_what_was_put_there_in_order),
+        cmocka_unit_test(runs_in_critical_sections_of_one_mutex_come_one_after_the_other),
+        cmocka_unit_test(a_run_that_fails_in_a_critical_section_gives_the_lock_back),
+        cmocka_unit_test(cancelling_a_session_ends_who_waits_for_a_lock),
         cmocka_unit_test(a_step_that_fails_ends_what_another_device_waits_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,6 +168,8 @@ typedef struct twi_op {
      *   s  a slot of an update, read and written
      *   h  a variable of which no value is needed
      *   q  a queue, a reader, a table, a data set or an iterator
+     *   m  a mutex, which is locked
+     *   k  the lock of a mutex, which is given back
      *   i  indices into the variable's first dimension
      *   n  a number of an update, a scalar
      *   g  its gradient

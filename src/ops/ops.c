@@ -55,6 +55,7 @@
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
     X(twi_barrier_ops)                                                                                                 \
+    X(twi_mutex_ops)                                                                                                   \
     X(twi_accumulator_ops)                                                                                             \
     X(twi_regions_ops)                                                                                                 \
     X(twi_files_ops)                                                                                                   \

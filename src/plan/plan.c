@@ -279,6 +279,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     if (!plan->lists || !plan->region)
         TWI_LEAVE(twi_fail_memory(error, "making a plan"));
     TWI_TRY(twi_specialize(&p));
+    TWI_TRY(twi_order_sections(&p));
     TWI_TRY(twi_assign_devices(&p));
     TWI_TRY(twi_rewrite(&p.rewriting, request->disable, error));
     TWI_TRY(twi_region_sort(plan->region, error));

@@ -70,6 +70,8 @@ tw_status twi_lay_images(twi_planning *p);
 void twi_loop_destroy(twi_loop *loop);
 void twi_loop_bind(twi_loop *loop, void *workspace);
 tw_status twi_loop_hold(twi_loop *loop, tw_error *error);
+/* Puts critical sections of one mutex one after the other. */
+tw_status twi_order_sections(twi_planning *p);
 /* Gives every node a device that accepts it. */
 tw_status twi_assign_devices(twi_planning *p);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */

@@ -13,6 +13,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_ops
 from tensorflow.python.training import moving_averages
@@ -1526,6 +1527,102 @@ def write_senseless():
             out.append("refused %d %s" % (code, says))
 
 
+# ---- critical sections -----------------------------------------------------------------------------------------------
+
+
+def sections_of_a_graph():
+    """Nothing but the mutex gives them an order; one lies in another's, and of one the end is not asked for."""
+    x = tf.placeholder(tf.float32, [], name="x")
+    v = tf.get_variable("v", initializer=1.0)
+    a, b = tf.CriticalSection(name="a"), tf.CriticalSection(name="b")
+    first, second = a.execute(lambda: v.assign_add(x)), a.execute(lambda: v.assign_add(2 * x))
+    inside = []
+
+    def nested():
+        inside.append(tf.square(v) + 1)
+        return b.execute(lambda: tf.exp(x)) + inside[0]
+
+    both = tf.maximum(first, second, name="both")
+    with tf.control_dependencies([both]):
+        third = a.execute(nested)
+    program = Program()
+    program.run(targets=[v.initializer])
+    for value in (1, 2):
+        program.run([both], {x: value})
+        program.run([third], {x: value})
+        program.run([inside[0]], {x: value})
+
+
+def sections_side_by_side():
+    """As no section of Python's can be: each begins before the other is done."""
+    v = tf.get_variable("v", initializer=1.0)
+    mutex = tf.raw_ops.MutexV2(shared_name="mutex")
+    locks = [tf.raw_ops.MutexLock(mutex=mutex) for _ in range(3)]
+    values = []
+    for lock in locks:
+        with tf.control_dependencies([lock]):
+            values.append(v.read_value())
+    ends = []
+    for i, lock in enumerate(locks):
+        with tf.control_dependencies([v.assign(values[i] + 10 ** i, read_value=False)]):
+            ends.append(tf.raw_ops.ConsumeMutexLock(mutex_lock=lock))
+    with tf.control_dependencies(ends):
+        last = v.read_value()
+    program = Program()
+    program.run(targets=[v.initializer])
+    program.run([last])
+    program.run([last])
+
+
+def sections_in_branches_and_rounds():
+    x, p = tf.placeholder(tf.float32, [], name="x"), tf.placeholder(tf.bool, [], name="p")
+    v = tf.get_variable("v", initializer=0.0)
+    section = tf.CriticalSection(name="section")
+    add = lambda y: section.execute(lambda: v.assign_add(y))
+    branches = tf.cond(p, lambda: tf.identity(add(x)), lambda: add(2 * x) + 1)
+    rounds = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + add(x)), [0, 0.0])[1]
+    with tf.control_dependencies([branches, rounds, add(4 * x)]):
+        last = tf.identity(v.read_value(), name="last")
+    program = Program()
+    program.run(targets=[v.initializer])
+    program.run([last], {x: 1, p: True})
+    program.run([last], {x: 1, p: False})
+    program.run([branches], {x: 1, p: False})
+    program.run([rounds], {x: 1, p: True})
+
+
+def sections_of_functions():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    v = tf.get_variable("v", initializer=numbers(2))
+    section = tf.CriticalSection(name="section")
+
+    @tf2.function
+    def twice(x):
+        first = section.execute(lambda: v.assign_add(x))
+        return first, section.execute(lambda: v.assign(v * 2))
+
+    y, z = twice(x), twice(x + 1)
+    program = Program()
+    program.run(targets=[v.initializer])
+    program.run([y[0], y[1]], {x: numbers(2, 2)})
+    program.run([z[1]], {x: numbers(2, 2)})
+    program.run([y[1]], {x: numbers(2, 2)})
+
+
+def write_sections():
+    tf.enable_resource_variables()
+    for function, v2 in ((sections_of_a_graph, False), (sections_side_by_side, False),
+                         (sections_in_branches_and_rounds, False), (sections_in_branches_and_rounds, True),
+                         (sections_of_functions, True)):
+        (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()
+        name = function.__name__ + ("_of_functions" if v2 and "branches" in function.__name__ else "")
+        with tf.Graph().as_default() as graph:
+            out.append("graph %s" % name)
+            function()
+            with open(os.path.join(HERE, "flow", name + ".pb"), "wb") as file:
+                file.write(graph.as_graph_def().SerializeToString(deterministic=True))
+
+
 def main():
     os.makedirs(os.path.join(HERE, "flow"), exist_ok=True)
     for name, function, resource, v2 in CASES:
@@ -1537,6 +1634,7 @@ def main():
             with open(os.path.join(HERE, "flow", name + ".pb"), "wb") as file:
                 file.write(graph.as_graph_def().SerializeToString(deterministic=True))
     write_senseless()
+    write_sections()
     with open(os.path.join(HERE, "flow.txt"), "w") as file:
         file.write("# Made by make_flow.py with TensorFlow %s.\n" % tf.__version__)
         file.write("\n".join(out) + "\n")

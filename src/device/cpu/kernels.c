@@ -104,6 +104,7 @@
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
     X(twi_cpu_barrier_kernels)                                                                                         \
+    X(twi_cpu_mutex_kernels)                                                                                           \
     X(twi_cpu_accumulator_kernels)                                                                                     \
     X(twi_cpu_regions_kernels)                                                                                         \
     X(twi_cpu_files_kernels)                                                                                           \
