@@ -1072,7 +1072,7 @@ static tw_status lower_parse(lowering *l)
     place.value.value_case = TWI__ATTR_VALUE__VALUE_PLACEHOLDER;
     place.value.placeholder = PRINT("%s/f", l->name);
     attr_value attrs[] = {place, copied_value(l->node, "Tdense"), copied_value(l->node, "output_types"),
-                          copied_value(l->node, "output_shapes")};
+                          copied_value(l->node, "output_shapes"), bool_value("preserve_cardinality", true)};
     attrs[1].name = "Targuments";
     inputs[0] = l->inputs[0];
     for (size_t i = 0; i < dense->n_s; i++)
@@ -1080,7 +1080,7 @@ static tw_status lower_parse(lowering *l)
     inputs[1 + dense->n_s] = l->inputs[1];
     for (size_t i = l->num_data; i < l->node->n_input; i++)
         inputs[i] = l->inputs[i];
-    TWI_TRY(add(f, "ParallelMapDatasetV2", l->name, l->device, inputs, l->node->n_input, attrs, 4));
+    TWI_TRY(add(f, "ParallelMapDatasetV2", l->name, l->device, inputs, l->node->n_input, attrs, 5));
 done:
     return status;
 }

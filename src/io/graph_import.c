@@ -798,6 +798,26 @@ static tw_status make_texts(importer *m, const item *user)
     return status;
 }
 
+/* Of a data set that another process has made the generator of seeds is a constant, a handle that only that process
+ * has: here as in TensorFlow there is none behind it, so the data set's own seeds count. */
+static void make_seed_generator(importer *m, const item *user)
+{
+    const twi_signature *signature = twi_graph_signature(m->graph, user->op);
+    const twi_argument *last =
+        signature && signature->num_inputs ? &signature->inputs[signature->num_inputs - 1] : NULL;
+    size_t count = user->num_inputs;
+    while (count && user->inputs[count - 1].index < 0)
+        count--;
+    item *from = last && count ? &m->items[user->inputs[count - 1].node] : NULL;
+    const twi_op *wanted = from && from->why ? twi_op_find(from->def->op) : NULL;
+    if (!wanted || !twi_op_is(wanted, TWI_CONSTANT) || strcmp(last->name, "seed_generator") != 0)
+        return;
+    from->op = twi_op_find("DummySeedGenerator");
+    from->why = NULL;
+    from->attrs = NULL;
+    from->num_attrs = 0;
+}
+
 /* What the function gives that an attribute names: as TensorFlow wrote it, or Tower; NULL: it names none. */
 static const item *called(importer *m, const Twi__AttrValue *value)
 {
@@ -815,6 +835,7 @@ static tw_status tell_data_sets(importer *m)
         const item *user = &m->items[i];
         if (!user->op || user->op->makes != TWI_MAKES_RECIPE)
             continue;
+        make_seed_generator(m, user);
         status = make_texts(m, user);
         for (size_t k = 0; k < user->def->n_attr && status == TW_OK; k++) {
             const Twi__AttrValue *value = user->def->attr[k]->value;

@@ -30,6 +30,20 @@ static tw_status elements_shape(twi_inference *c)
     return TW_OK;
 }
 
+static tw_status at_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 1, 0);
+    return status == TW_OK ? elements_shape(c) : status;
+}
+
+static tw_status seeds_shape(twi_inference *c)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    return status == TW_OK ? handle_shape(c) : status;
+}
+
 #define ELEMENTS "output_types:types; output_shapes:shapes; metadata:string="
 #define COMPONENTS "Toutput_types:types; output_shapes:shapes; metadata:string="
 #define FUNCTION "f:string; Targuments:types; " ELEMENTS
@@ -62,9 +76,9 @@ const twi_op twi_dataset_ops[] = {
      MAKES_RECIPE},
     {"BatchDatasetV2", "input_dataset:resource, batch_size:int64, drop_remainder:bool", "handle:resource",
      ELEMENTS "; parallel_copy:bool=false", RECIPE, "q..", MAKES_RECIPE},
-    {"ParallelBatchDataset",
-     "input_dataset:resource, batch_size:int64, num_parallel_calls:int64, drop_remainder:bool", "handle:resource",
-     ELEMENTS "; parallel_copy:bool=false; deterministic:string=default", RECIPE, "q...", MAKES_RECIPE},
+    {"ParallelBatchDataset", "input_dataset:resource, batch_size:int64, num_parallel_calls:int64, drop_remainder:bool",
+     "handle:resource", ELEMENTS "; parallel_copy:bool=false; deterministic:string=default", RECIPE, "q...",
+     MAKES_RECIPE},
     {"PaddedBatchDataset",
      "input_dataset:resource, batch_size:int64, padded_shapes:N*int64, padding_values:Toutput_types", "handle:resource",
      COMPONENTS "; N:int", RECIPE, "q...", MAKES_RECIPE},
@@ -74,6 +88,8 @@ const twi_op twi_dataset_ops[] = {
      "handle:resource", COMPONENTS "; parallel_copy:bool=false; N:int", RECIPE, "q....", MAKES_RECIPE},
     {"ShuffleDataset", "input_dataset:resource, buffer_size:int64, seed:int64, seed2:int64", "handle:resource",
      ELEMENTS "; reshuffle_each_iteration:bool=true", RECIPE, "q...", MAKES_RECIPE},
+    {"ShuffleDatasetV2", "input_dataset:resource, buffer_size:int64, seed_generator:resource", "handle:resource",
+     ELEMENTS, RECIPE, "q.q", MAKES_RECIPE},
     {"ShuffleDatasetV3", "input_dataset:resource, buffer_size:int64, seed:int64, seed2:int64, seed_generator:resource",
      "handle:resource", ELEMENTS "; reshuffle_each_iteration:bool=true", RECIPE, "q...q", MAKES_RECIPE},
     {"ShuffleAndRepeatDataset", "input_dataset:resource, buffer_size:int64, seed:int64, seed2:int64, count:int64",
@@ -286,6 +302,15 @@ const twi_op twi_dataset_ops[] = {
      STATE | TWI_INPUT, "q"},
     {"DatasetToSingleElement", "dataset:resource", "components:output_types", ELEMENTS, elements_shape,
      twi_not_differentiable, GIVES, "q"},
+    {"GetElementAtIndex", "dataset:resource, index:int64", "components:output_types",
+     "output_types:types; output_shapes:shapes", at_shape, twi_not_differentiable, GIVES, "q."},
+    {"DatasetCardinality", "input_dataset:resource", "cardinality:int64",
+     "cardinality_options:string=", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
+    {"ExperimentalDatasetCardinality", "input_dataset:resource", "cardinality:int64", "", twi_shape_scalar,
+     twi_not_differentiable, STATE, "q"},
+    {"AnonymousSeedGenerator", "seed:int64, seed2:int64, reshuffle:bool", "handle:resource, deleter:resource", "",
+     seeds_shape, NULL, STATE, MAKES_RECIPE},
+    {"DeleteSeedGenerator", "handle:resource, deleter:resource", "", "", nothing_shape, NULL, STATE, "qq"},
     {"DummyMemoryCache", "", "handle:resource", "", RECIPE, MAKES_RECIPE},
     {"DummySeedGenerator", "", "handle:resource", "", RECIPE, MAKES_RECIPE},
     /* what a function is given when it is called */

@@ -11,6 +11,7 @@ import zlib
 import make_flow
 from make_flow import HERE, Program, numbers, out, tf
 import numpy as np
+import tensorflow as tf2
 
 data = tf.data
 CASES = []
@@ -501,6 +502,119 @@ def write_waiting():
                 file.write(graph.as_graph_def().SerializeToString(deterministic=True))
 
 
+# ---- how many, and which -----------------------------------------------------------------------------------------------
+
+
+def inputs():
+    """Of some elements, of none, without an end, and nobody knows how many."""
+    return (data.Dataset.range(7), data.Dataset.range(0), data.Dataset.range(3).repeat(),
+            data.Dataset.range(5).filter(lambda x: x > 1))
+
+
+def keyed(x):
+    return x.group_by_window(lambda v: v % 2, lambda k, d: d.batch(2), window_size=2)
+
+
+@case
+def cardinalities():
+    same = lambda x: x
+    few = data.Dataset.range(2)
+    endless, unknown = inputs()[2:]
+    ways = [
+        lambda x: x.take(-1), lambda x: x.take(0), lambda x: x.take(3), lambda x: x.skip(-1), lambda x: x.skip(3),
+        lambda x: x.skip(9), lambda x: x.repeat(), lambda x: x.repeat(0), lambda x: x.repeat(3), lambda x: x.shard(3, 0),
+        lambda x: x.shard(3, 2), lambda x: x.batch(3), lambda x: x.batch(3, drop_remainder=True),
+        lambda x: x.batch(3, num_parallel_calls=2), lambda x: x.padded_batch(3, []),
+        lambda x: x.padded_batch(3, [], drop_remainder=True), lambda x: x.map(same),
+        lambda x: x.map(same, num_parallel_calls=2), lambda x: x.flat_map(lambda v: few),
+        lambda x: x.interleave(lambda v: few), lambda x: x.shuffle(3), lambda x: x.cache(), lambda x: x.prefetch(2),
+        lambda x: x.apply(data.experimental.shuffle_and_repeat(3, count=2)),
+        lambda x: x.apply(data.experimental.shuffle_and_repeat(3)), lambda x: x.batch(3).unbatch(),
+        lambda x: x.batch(3, drop_remainder=True).unbatch(), lambda x: x.batch(4).rebatch(2), lambda x: x.unique(),
+        lambda x: x.window(3), lambda x: x.window(3, 2, 2), lambda x: x.window(3, 2, 2, drop_remainder=True),
+        lambda x: x.scan(np.int64(0), lambda s, v: (s + v, v)), lambda x: x.take_while(lambda v: v < 3), keyed,
+        lambda x: x.apply(data.experimental.assert_cardinality(5)), lambda x: x.apply(data.experimental.ignore_errors()),
+        lambda x: x.concatenate(few), lambda x: x.concatenate(endless), lambda x: x.concatenate(unknown),
+        lambda x: unknown.concatenate(x), lambda x: data.Dataset.zip((x, few)), lambda x: data.Dataset.zip((x, endless)),
+        lambda x: data.Dataset.zip((x, unknown)), lambda x: data.Dataset.choose_from_datasets([x, few], few.repeat(2)),
+        lambda x: x.apply(data.experimental.map_and_batch(same, 3)),
+        lambda x: x.apply(data.experimental.map_and_batch(same, 3, drop_remainder=True)),
+        lambda x: x.map(tf.as_string).batch(2).apply(data.experimental.parse_example_dataset(
+            {"a": tf.FixedLenFeature([], tf.float32, 0.0)}))]
+    program = Program()
+    for x in inputs():
+        program.run([tf.stack([data.experimental.cardinality(way(x)) for way in ways])])
+    sources = [data.Dataset.range(5, 0, -2), data.Dataset.range(5, 0, 2), data.Dataset.range(2, 9, 3),
+               data.Dataset.from_tensors([1, 2]), data.Dataset.from_tensor_slices([1, 2, 3]), data.TextLineDataset("no"),
+               data.experimental.RandomDataset(3)]
+    counts = [data.experimental.cardinality(x) for x in sources]
+    counts.append(tf.raw_ops.ExperimentalDatasetCardinality(input_dataset=tf.raw_ops.SparseTensorSliceDataset(
+        indices=[[0, 0]], values=[1.0], dense_shape=[4, 3])))
+    program.run([tf.stack(counts)])
+
+
+@case
+def elements_by_their_places():
+    few, endless = data.Dataset.range(7), data.Dataset.range(3).repeat()
+    add = lambda v: v + 1
+    place = tf.placeholder(tf.int64, [], name="place")
+    ways = [data.Dataset.range(2, 9, 3), data.Dataset.range(5, 0, -2), data.Dataset.from_tensors([1, 2]),
+            data.Dataset.from_tensor_slices({"x": numbers([3, 2]), "s": [b"a", b"b", b"cd"]}),
+            data.Dataset.range(2).concatenate(data.Dataset.range(5, 8)), data.Dataset.zip((few, data.Dataset.range(5, 8))),
+            few.map(lambda v: (v, v * v)), few.map(add, num_parallel_calls=2), few.batch(3),
+            few.batch(3, drop_remainder=True), few.take(3), few.skip(3), few.shard(3, 1), data.Dataset.range(2).repeat(2),
+            few.prefetch(1), few.cache(), few.apply(data.experimental.assert_cardinality(7)), options(few),
+            few.shuffle(5, seed=3)]
+    program = Program()
+    for way in ways:
+        element = tf.nest.flatten(tf2.data.experimental.at(way, place))
+        for k in (0, 2, 3, 6, -1):
+            program.run(element, {place: k})
+    for way in (endless, few.filter(lambda v: v > 1), endless.map(add), few.apply(data.experimental.ignore_errors())):
+        program.run(tf.nest.flatten(tf2.data.experimental.at(way, place))[:1], {place: 0})
+
+
+@case
+def generators_of_seeds():
+    """As the first versions of TensorFlow 2 shuffled: of two data sets that share one."""
+    kinds = dict(output_types=[tf.int64], output_shapes=[[]])
+    for again in (True, False):
+        seeds = tf.raw_ops.AnonymousSeedGenerator(seed=5, seed2=7, reshuffle=again)
+        few = data.Dataset.range(6)._variant_tensor
+        sets = [tf.raw_ops.ShuffleDatasetV2(input_dataset=few, buffer_size=4, seed_generator=seeds.handle, **kinds),
+                tf.raw_ops.ShuffleDatasetV3(input_dataset=few, buffer_size=4, seed=1, seed2=2, seed_generator=seeds.handle,
+                                            **kinds)]
+        both = tf.raw_ops.ZipDataset(input_datasets=sets, output_types=[tf.int64] * 2, output_shapes=[[]] * 2)
+        drain_raw(tf.raw_ops.RepeatDataset(input_dataset=both, count=2, output_types=[tf.int64] * 2, output_shapes=[[]] * 2),
+                  (tf.int64, tf.int64), ((), ()))
+
+
+@case
+def constant_generator_of_seeds():
+    kinds = dict(output_types=[tf.int64], output_shapes=[[]])
+    drain_raw(tf.raw_ops.ShuffleDatasetV3(
+        input_dataset=data.Dataset.range(6)._variant_tensor, buffer_size=4, seed=5, seed2=7,
+        seed_generator=tf.raw_ops.DummySeedGenerator(), **kinds))
+
+
+def write_graph(graph, name):
+    """Where a SavedModel has a data set, its generator of seeds is a constant: a handle of the process that wrote it."""
+    definition = graph.as_graph_def()
+    for node in definition.node:
+        if name == "constant_generator_of_seeds" and node.op == "DummySeedGenerator":
+            handle = tf.make_tensor_proto(0)
+            handle.Clear()
+            handle.dtype = tf.resource.as_datatype_enum
+            handle.tensor_shape.SetInParent()
+            handle.resource_handle_val.add(device="/job:localhost/replica:0/task:0/device:CPU:0", container="localhost",
+                                           name="", hash_code=0, maybe_type_name="tensorflow::data::DummyResource")
+            node.op = "Const"
+            node.attr["dtype"].type = tf.resource.as_datatype_enum
+            node.attr["value"].tensor.CopyFrom(handle)
+    with open(os.path.join(FILES, name + ".pb"), "wb") as file:
+        file.write(definition.SerializeToString(deterministic=True))
+
+
 def write_files():
     with open(path("fixed.bin"), "wb") as f:
         f.write(b"hh" + b"abcdefghi" + b"f")
@@ -537,9 +651,7 @@ def main():
         with tf.Graph().as_default() as graph:
             out.append("graph %s" % function.__name__)
             function()
-            definition = graph.as_graph_def()
-            with open(os.path.join(FILES, function.__name__ + ".pb"), "wb") as file:
-                file.write(definition.SerializeToString(deterministic=True))
+            write_graph(graph, function.__name__)
     with open(os.path.join(HERE, "datasets.txt"), "w") as file:
         file.write("# Made by make_datasets.py with TensorFlow %s.\n" % tf.__version__)
         file.write("\n".join(out) + "\n")

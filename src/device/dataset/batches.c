@@ -51,13 +51,23 @@ static int remainder_argument(const twi_recipe *r)
     return strcmp(r->kind->op, "PaddedBatchDatasetV2") == 0 ? twi_recipe_behind(r, 0) : -1;
 }
 
+static bool is_whole_only(const twi_recipe *r)
+{
+    int remainder = remainder_argument(r);
+    return remainder >= 0 && twi_recipe_int(r, remainder);
+}
+
+static int64_t count_batches(const twi_recipe *r)
+{
+    return twi_count_batches(twi_count_same(r), twi_recipe_int(r, 1), is_whole_only(r));
+}
+
 /* Rows that make the next batch; 0: there is none. */
 static tw_status gather_batch(twi_iteration *it, twi_pull *pull, int64_t *count)
 {
     batching *s = it->state;
     int64_t size = twi_recipe_int(it->recipe, 1);
-    int remainder = remainder_argument(it->recipe);
-    bool whole = remainder >= 0 && twi_recipe_int(it->recipe, remainder);
+    bool whole = is_whole_only(it->recipe);
     tw_status status = gather(s, size, pull);
     *count = s->rows.count;
     if (status != TW_OK)
@@ -105,6 +115,26 @@ tw_status twi_batch_rows(const twi_rows *rows, int64_t count, tw_tensor **elemen
         for (int64_t i = 0; i < count && status == TW_OK; i++)
             status = twi_put_elements(element[c], i * first->elements, twi_rows_at(rows, i)[c], error);
     }
+    return status;
+}
+
+static tw_status at_batch(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    const twi_recipe *input = twi_input_recipe(r);
+    int64_t size = twi_recipe_int(r, 1), first = index * size, all = twi_recipe_count(input);
+    twi_rows rows = {.width = input->num_components};
+    tw_status status = TW_OK;
+    for (int64_t i = first; i < all && i - first < size && status == TW_OK; i++) {
+        tw_tensor *row[TWI_ELEMENT] = {0};
+        status = twi_recipe_at(input, i, row, error);
+        if (status == TW_OK && !twi_rows_push(&rows, row)) {
+            twi_element_drop(row, rows.width);
+            status = twi_fail_memory(error, r->node);
+        }
+    }
+    if (status == TW_OK)
+        status = twi_batch_rows(&rows, rows.count, element, error);
+    twi_rows_free(&rows);
     return status;
 }
 
@@ -241,6 +271,14 @@ static tw_status pull_batch(unbatching *s, twi_pull *pull, int components)
     return status;
 }
 
+static int64_t count_unbatched(const twi_recipe *r)
+{
+    int64_t count = twi_count_same(r), rows = twi_input_recipe(r)->rows, all;
+    if (count < 0 || rows < 0)
+        return count < 0 ? count : TWI_UNCOUNTED;
+    return __builtin_mul_overflow(count, rows, &all) ? INT64_MAX : all;
+}
+
 static tw_status next_unbatched(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
     unbatching *s = it->state;
@@ -318,7 +356,12 @@ static tw_status next_row(twi_iteration *it, twi_pull *pull, tw_tensor **element
     return TW_OK;
 }
 
-static const twi_recipe_kind rows_kind = {"a window", next_row, .state = sizeof(int64_t)};
+static int64_t count_rows(const twi_recipe *r)
+{
+    return r->num_arguments / r->num_components;
+}
+
+static const twi_recipe_kind rows_kind = {"a window", next_row, .state = sizeof(int64_t), .count = count_rows};
 
 tw_tensor *twi_recipe_of_rows(const twi_recipe *maker, const twi_recipe *like, tw_tensor **const *rows, int64_t count,
                               int first, int components)
@@ -344,6 +387,18 @@ static tw_status check_window(twi_recipe *r, tw_error *error)
         if (twi_recipe_int(r, 1 + i) < 1)
             return twi_fail(error, TW_INVALID_ARGUMENT, "%s must be greater than zero.", names[i]);
     return TW_OK;
+}
+
+static int64_t count_windows(const twi_recipe *r)
+{
+    int64_t size = twi_recipe_int(r, 1), shift = twi_recipe_int(r, 2), stride = twi_recipe_int(r, 3), reach;
+    int64_t count = twi_count_same(r);
+    bool whole = twi_recipe_int(r, 4), far = __builtin_mul_overflow(size - 1, stride, &reach) || reach == INT64_MAX;
+    if (count < 0)
+        return count;
+    if (whole)
+        return far || count < reach + 1 ? 0 : (count - reach - 1) / shift + 1;
+    return count / shift + (count % shift != 0);
 }
 
 /* Each component of a window is a data set of its own. */
@@ -381,19 +436,22 @@ static tw_status next_window(twi_iteration *it, twi_pull *pull, tw_tensor **elem
 }
 
 #define BATCHES .state = sizeof(batching), .begin = begin_batches, .end = end_batches
-#define PADDED next_padded, BATCHES, .check = check_padded, .before = 2, .lists = {"N", "Toutput_types"}
+#define BATCH next_batch, BATCHES, .check = check_batch, .count = count_batches, .at = at_batch
+#define PADDED                                                                                                         \
+    next_padded, BATCHES, .check = check_padded, .before = 2, .lists = {"N", "Toutput_types"}, .count = count_batches
+#define UNBATCH                                                                                                        \
+    next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input, .end = end_unbatch, .count = count_unbatched
 
 const twi_recipe_kind twi_batch_kinds[] = {
-    {"BatchDataset", next_batch, BATCHES, .check = check_batch},
-    {"BatchDatasetV2", next_batch, BATCHES, .check = check_batch},
-    {"ParallelBatchDataset", next_batch, BATCHES, .check = check_batch}, /* copies are made one after the other */
+    {"BatchDataset", BATCH},
+    {"BatchDatasetV2", BATCH},
+    {"ParallelBatchDataset", BATCH}, /* copies are made one after the other */
     {"PaddedBatchDataset", PADDED},
     {"PaddedBatchDatasetV2", PADDED},
-    {"UnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input, .end = end_unbatch},
-    {"ExperimentalUnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input,
-     .end = end_unbatch},
+    {"UnbatchDataset", UNBATCH},
+    {"ExperimentalUnbatchDataset", UNBATCH},
     {"RebatchDatasetV2", next_rebatched, .state = sizeof(rebatching), .begin = twi_begin_input, .end = end_unbatch,
      .check = check_rebatch},
-    {"WindowDataset", next_window, BATCHES, .check = check_window},
+    {"WindowDataset", next_window, BATCHES, .check = check_window, .count = count_windows},
     {0},
 };

@@ -124,10 +124,15 @@ twi_recipe *twi_recipe_make(const twi_recipe_kind *kind, const char *node, int n
     return NULL;
 }
 
-twi_recipe *twi_recipe_of(const tw_tensor *tensor)
+void *twi_variant_of(const tw_tensor *tensor, void (*release)(void *object))
 {
     const holder *h = tensor && tensor->dtype == TW_RESOURCE && tensor->release == release_holder ? tensor->user : NULL;
-    return h && h->release == twi_recipe_free ? h->object : NULL;
+    return h && h->release == release ? h->object : NULL;
+}
+
+twi_recipe *twi_recipe_of(const tw_tensor *tensor)
+{
+    return twi_variant_of(tensor, twi_recipe_free);
 }
 
 int64_t twi_recipe_int(const twi_recipe *r, int argument)
@@ -136,6 +141,29 @@ int64_t twi_recipe_int(const twi_recipe *r, int argument)
     if (!value || value->elements < 1)
         return 0;
     return value->dtype == TW_BOOL ? *(const uint8_t *)value->data != 0 : twi_tensor_int(value, 0);
+}
+
+int64_t twi_recipe_count(const twi_recipe *r)
+{
+    return r->kind->count ? r->kind->count(r) : TWI_UNCOUNTED;
+}
+
+tw_status twi_recipe_at(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    int64_t count = twi_recipe_count(r);
+    if (!r->kind->at)
+        return twi_fail(error, TW_UNIMPLEMENTED, "'%s': random access is not implemented for a %s", r->node,
+                        r->kind->op);
+    if (count < 0)
+        return twi_fail(error, TW_FAILED_PRECONDITION, "'%s': a %s of %s cardinality does not support random access",
+                        r->node, r->kind->op, count == TWI_ENDLESS ? "infinite" : "unknown");
+    if (index < 0 || index >= count)
+        return twi_fail(error, TW_OUT_OF_RANGE, "Index out of range [0, %lld):%lld", (long long)count,
+                        (long long)index);
+    tw_status status = r->kind->at(r, index, element, error);
+    if (status != TW_OK)
+        twi_element_drop(element, r->num_components);
+    return status;
 }
 
 /* ---- iterations -------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,12 @@ tw_tensor *twi_slot_get(twi_resource *slot);             /* one more reference; 
 
 /* A tensor that owns an object; NULL when out of memory: then it is released, too. */
 tw_tensor *twi_variant(void *object, void (*release)(void *object));
+void *twi_variant_of(const tw_tensor *tensor, void (*release)(void *object)); /* its object; NULL: it owns no such */
+
+/* A generator of seeds, which data sets share (shuffle.c): for each iteration new ones if it draws, else always these;
+ * both 0: the system's. */
+tw_status twi_seeds_make(int64_t seed, int64_t seed2, bool draws, tw_tensor **tensor, tw_error *error);
+bool twi_is_seeds(const tw_tensor *tensor);
 
 /* ---- recipes ----------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +62,13 @@ typedef struct twi_recipe_kind {
     const char *flag;                            /* a bool attribute that it looks at; NULL: none */
     int before;                                  /* so many inputs come before the lists, */
     const char *lists[TWI_RECIPE_LISTS];         /* which are as long as these attributes */
+    /* How many elements there are, without looking for them, or one of the two below; NULL: nobody knows. */
+    int64_t (*count)(const twi_recipe *recipe);
+    /* Gives element `index`, of so many as there are, as next() does; NULL: only next() can. */
+    tw_status (*at)(const twi_recipe *recipe, int64_t index, tw_tensor **element, tw_error *error);
 } twi_recipe_kind;
+
+enum { TWI_ENDLESS = -1, TWI_UNCOUNTED = -2 }; /* TensorFlow's numbers for what has no end, and for nobody knows */
 
 struct twi_recipe {
     const twi_recipe_kind *kind;
@@ -66,6 +78,7 @@ struct twi_recipe {
     int lists[TWI_RECIPE_LISTS]; /* how long the kind's are */
     int num_components;          /* of an element; */
     tw_dtype *types;             /* [num_components] */
+    int64_t rows;                /* the first dimension of elements' components; -1: nobody knows */
     twi_function *functions[TWI_RECIPE_FUNCTIONS];
     bool flag;        /* the kind's attribute */
     void *facts;      /* the kind's own, shared by all iterations */
@@ -87,6 +100,10 @@ static inline int twi_recipe_behind(const twi_recipe *r, int i)
 {
     return r->kind->before + r->lists[0] + r->lists[1] + r->lists[2] + i;
 }
+
+int64_t twi_recipe_count(const twi_recipe *recipe); /* as its kind says */
+/* Element `index`; TW_OUT_OF_RANGE: there are not so many. Of kinds that cannot, TW_UNIMPLEMENTED. */
+tw_status twi_recipe_at(const twi_recipe *recipe, int64_t index, tw_tensor **element, tw_error *error);
 
 const twi_recipe_kind *twi_recipe_find(const char *op); /* NULL: no data set's node */
 

@@ -49,6 +49,23 @@ static tw_status next_mapped(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     return status;
 }
 
+static int64_t count_mapped(const twi_recipe *r)
+{
+    return r->flag ? twi_count_same(r) : TWI_UNCOUNTED;
+}
+
+static tw_status at_mapped(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    tw_tensor *from[TWI_ELEMENT] = {0};
+    int width = twi_input_recipe(r)->num_components;
+    bool end = false;
+    tw_status status = twi_at_same(r, index, from, error);
+    if (status == TW_OK)
+        status = map_element(r, from, width, element, &end, error);
+    twi_element_drop(from, width);
+    return status;
+}
+
 typedef struct mapping {
     twi_iteration *input;
     twi_ahead *ahead; /* NULL: nobody has asked yet */
@@ -125,6 +142,12 @@ static tw_status next_mapped_batch(twi_iteration *it, twi_pull *pull, tw_tensor 
         status = twi_batch_rows(&s->rows, s->rows.count, element, pull->error);
     twi_rows_drop(&s->rows, s->rows.count);
     return status;
+}
+
+static int64_t count_mapped_batches(const twi_recipe *r)
+{
+    int64_t size = twi_recipe_int(r, twi_recipe_behind(r, 0));
+    return twi_count_batches(count_mapped(r), size, twi_recipe_int(r, twi_recipe_behind(r, 2)));
 }
 
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
@@ -487,6 +510,12 @@ static tw_status flush_next(const twi_iteration *it, tw_error *error)
     return TW_OK;
 }
 
+/* What has no end has groups without end. */
+static int64_t count_groups(const twi_recipe *r)
+{
+    return twi_count_same(r) == TWI_ENDLESS ? TWI_ENDLESS : TWI_UNCOUNTED;
+}
+
 static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
     grouping *s = it->state;
@@ -511,7 +540,7 @@ static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **ele
 #define PREDICATE .functions = {"predicate"}, .before = 1, .lists = {"Targuments"}
 #define MAP                                                                                                            \
     next_mapped, .state = sizeof(twi_iteration *), .begin = twi_begin_input, .end = twi_end_input, .check = check_map, \
-                 .flag = "preserve_cardinality"
+                 .flag = "preserve_cardinality", .count = count_mapped, .at = at_mapped
 #define BESIDE                                                                                                         \
     .state = sizeof(mapping), .begin = twi_begin_input, .end = end_mapping, .check = check_map,                        \
     .flag = "preserve_cardinality"
@@ -521,19 +550,21 @@ static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **ele
                       .check = check_one
 #define SCAN                                                                                                           \
     next_scanned, .state = sizeof(scanning), .begin = begin_scan, .end = end_scan, .check = check_scan,                \
-                  .functions = {"f"}, .before = 1, .lists = {"Tstate", "Targuments"}
+                  .functions = {"f"}, .before = 1, .lists = {"Tstate", "Targuments"}, .flag = "preserve_cardinality",  \
+                  .count = count_mapped
 #define GROUPS                                                                                                         \
     next_grouped,                                                                                                      \
         .state = sizeof(grouping), .begin = twi_begin_input, .end = end_groups, .check = check_groups,                 \
         .functions = {"key_func", "reduce_func", "window_size_func"}, .before = 1,                                     \
-        .lists = {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"}
+        .lists = {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"},   \
+        .count = count_groups
 
 const twi_recipe_kind twi_function_kinds[] = {
     {"MapDataset", MAP, F},
-    {"ParallelMapDataset", next_mapped_beside, BESIDE, F},
-    {"ParallelMapDatasetV2", next_mapped_beside, BESIDE, F},
-    {"MapAndBatchDataset", next_mapped_batch, BESIDE, F},
-    {"ExperimentalMapAndBatchDataset", next_mapped_batch, BESIDE, F},
+    {"ParallelMapDataset", next_mapped_beside, BESIDE, F, .count = count_mapped, .at = at_mapped},
+    {"ParallelMapDatasetV2", next_mapped_beside, BESIDE, F, .count = count_mapped, .at = at_mapped},
+    {"MapAndBatchDataset", next_mapped_batch, BESIDE, F, .count = count_mapped_batches},
+    {"ExperimentalMapAndBatchDataset", next_mapped_batch, BESIDE, F, .count = count_mapped_batches},
     {"FilterDataset", next_filtered, CHOOSES, PREDICATE},
     {"TakeWhileDataset", next_while, CHOOSES, PREDICATE},
     {"ExperimentalTakeWhileDataset", next_while, CHOOSES, PREDICATE},

@@ -24,6 +24,21 @@ void twi_end_input(twi_iteration *it)
     twi_iteration_end(twi_input(it));
 }
 
+const twi_recipe *twi_input_recipe(const twi_recipe *r)
+{
+    return twi_recipe_of(r->arguments[0]);
+}
+
+int64_t twi_count_same(const twi_recipe *r)
+{
+    return twi_recipe_count(twi_input_recipe(r));
+}
+
+tw_status twi_at_same(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    return twi_recipe_at(twi_input_recipe(r), index, element, error);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 tw_tensor **twi_rows_at(const twi_rows *r, int64_t i)

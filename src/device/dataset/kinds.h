@@ -18,6 +18,16 @@ static inline twi_iteration *twi_input(const twi_iteration *it)
     return *(twi_iteration **)it->state;
 }
 
+/* The data set that is argument 0; how many elements that has, and its element `index`. */
+const twi_recipe *twi_input_recipe(const twi_recipe *recipe);
+int64_t twi_count_same(const twi_recipe *recipe);
+tw_status twi_at_same(const twi_recipe *recipe, int64_t index, tw_tensor **element, tw_error *error);
+/* How many batches of that size so many elements make. */
+static inline int64_t twi_count_batches(int64_t count, int64_t size, bool whole_only)
+{
+    return count < 0 || size < 1 ? count : count / size + (!whole_only && count % size);
+}
+
 /* Rows of elements, oldest first. */
 typedef struct twi_rows {
     tw_tensor **items; /* [capacity][width] */

@@ -59,6 +59,28 @@ static tw_status next_repeat(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     return TW_OK;
 }
 
+static int64_t count_repeated(const twi_recipe *r)
+{
+    int64_t times = twi_recipe_int(r, 1), count = twi_count_same(r), all;
+    if (times == 0 || count == 0)
+        return 0;
+    if (times < 0)
+        return TWI_ENDLESS;
+    return count < 0 ? count : __builtin_mul_overflow(count, times, &all) ? INT64_MAX : all;
+}
+
+static tw_status at_repeated(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    return twi_at_same(r, index % twi_count_same(r), element, error);
+}
+
+static int64_t count_taken(const twi_recipe *r)
+{
+    int64_t most = twi_recipe_int(r, 1), count = twi_count_same(r);
+    bool all = most < 0 || count == TWI_UNCOUNTED || (count >= 0 && count < most);
+    return all ? count : most;
+}
+
 static tw_status next_take(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
     counted *s = it->state;
@@ -95,6 +117,18 @@ static tw_status next_skip(twi_iteration *it, twi_pull *pull, tw_tensor **elemen
     return status == TW_OK && !pull->end ? twi_iteration_next(s->input, pull, element) : status;
 }
 
+static int64_t count_left(const twi_recipe *r)
+{
+    int64_t left_out = twi_recipe_int(r, 1), count = twi_count_same(r);
+    bool none = left_out < 0 || left_out > count;
+    return count < 0 ? count : none ? 0 : count - left_out;
+}
+
+static tw_status at_left(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    return twi_at_same(r, index + twi_recipe_int(r, 1), element, error);
+}
+
 static tw_status check_shard(twi_recipe *r, tw_error *error)
 {
     int64_t shards = twi_recipe_int(r, 1), index = twi_recipe_int(r, 2);
@@ -114,6 +148,22 @@ static tw_status next_shard(twi_iteration *it, twi_pull *pull, tw_tensor **eleme
     tw_status status = leave_out(s, s->count ? shards - 1 : index, pull, element, it->recipe->num_components);
     s->count = 1;
     return status == TW_OK && !pull->end ? twi_iteration_next(s->input, pull, element) : status;
+}
+
+static int64_t count_shard(const twi_recipe *r)
+{
+    int64_t shards = twi_recipe_int(r, 1), index = twi_recipe_int(r, 2), count = twi_count_same(r);
+    return count < 0 ? count : count / shards + (index < count % shards);
+}
+
+static tw_status at_shard(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    return twi_at_same(r, index * twi_recipe_int(r, 1) + twi_recipe_int(r, 2), element, error);
+}
+
+static int64_t count_asserted(const twi_recipe *r)
+{
+    return twi_recipe_int(r, 1);
 }
 
 static tw_status next_asserted(twi_iteration *it, twi_pull *pull, tw_tensor **element)
@@ -249,6 +299,21 @@ static tw_status next_concatenated(twi_iteration *it, twi_pull *pull, tw_tensor 
     return status == TW_OK ? twi_iteration_next(s->input, pull, element) : status;
 }
 
+static int64_t count_concatenated(const twi_recipe *r)
+{
+    int64_t a = twi_count_same(r), b = twi_recipe_count(twi_recipe_of(r->arguments[1])), all;
+    if (a < 0 || b < 0)
+        return a == TWI_ENDLESS || b == TWI_ENDLESS ? TWI_ENDLESS : TWI_UNCOUNTED;
+    return __builtin_add_overflow(a, b, &all) ? INT64_MAX : all;
+}
+
+static tw_status at_concatenated(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    int64_t first = twi_count_same(r);
+    return index < first ? twi_at_same(r, index, element, error)
+                         : twi_recipe_at(twi_recipe_of(r->arguments[1]), index - first, element, error);
+}
+
 /* The state: iterations over all arguments. */
 typedef struct several {
     twi_iteration **inputs;
@@ -299,6 +364,36 @@ static tw_status next_zip(twi_iteration *it, twi_pull *pull, tw_tensor **element
         at += s->inputs[i]->recipe->num_components;
     }
     return TW_OK;
+}
+
+static int64_t count_zip(const twi_recipe *r)
+{
+    int64_t least = TWI_ENDLESS;
+    for (int i = 0; i < r->num_arguments && least != TWI_UNCOUNTED; i++) {
+        int64_t count = twi_recipe_count(twi_recipe_of(r->arguments[i]));
+        least = count == TWI_UNCOUNTED || least == TWI_ENDLESS || (count >= 0 && count < least) ? count : least;
+    }
+    return least;
+}
+
+static tw_status at_zip(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < r->num_arguments && status == TW_OK; i++) {
+        const twi_recipe *input = twi_recipe_of(r->arguments[i]);
+        status = twi_recipe_at(input, index, element, error);
+        element += input->num_components;
+    }
+    return status;
+}
+
+/* Only that there is no end is known: what chooses may pass by what has one. */
+static int64_t count_directed(const twi_recipe *r)
+{
+    bool endless = false;
+    for (int i = 1; i < r->num_arguments && !endless; i++)
+        endless = twi_recipe_count(twi_recipe_of(r->arguments[i])) == TWI_ENDLESS;
+    return endless ? TWI_ENDLESS : TWI_UNCOUNTED;
 }
 
 /* Argument 0 gives the number of the one whose turn it is. One that has ended is passed by, or ends it all. */
@@ -538,11 +633,12 @@ static tw_status next_prefetch(twi_iteration *it, twi_pull *pull, tw_tensor **el
 }
 
 #define INPUT(type) .state = sizeof(type), .begin = twi_begin_input, .end = twi_end_input
-#define SAME next_same, INPUT(twi_iteration *)
+#define SAME next_same, INPUT(twi_iteration *), COUNTS_SAME
+#define COUNTS_SAME .count = twi_count_same, .at = twi_at_same
 #define SEVERAL .state = sizeof(several), .begin = begin_several, .end = end_several
 #define CACHE                                                                                                          \
     next_cache, .state = sizeof(caching), .begin = begin_cache, .end = end_cache, .check = check_cache,                \
-                .forget = forget_cache
+                .forget = forget_cache, COUNTS_SAME
 #define UNIQUE next_unique, .state = sizeof(uniques), .begin = twi_begin_input, .end = end_unique, .check = check_unique
 
 const twi_recipe_kind twi_order_kinds[] = {
@@ -568,19 +664,21 @@ const twi_recipe_kind twi_order_kinds[] = {
     {"ExperimentalAssertNextDataset", SAME},
     {"IgnoreErrorsDataset", next_sound, INPUT(twi_iteration *)},
     {"ExperimentalIgnoreErrorsDataset", next_sound, INPUT(twi_iteration *)},
-    {"RepeatDataset", next_repeat, .state = sizeof(counted), .end = twi_end_input},
-    {"TakeDataset", next_take, INPUT(counted)},
-    {"SkipDataset", next_skip, INPUT(counted)},
-    {"ShardDataset", next_shard, INPUT(counted), .check = check_shard},
-    {"AssertCardinalityDataset", next_asserted, INPUT(counted)},
+    {"RepeatDataset", next_repeat, .state = sizeof(counted), .end = twi_end_input, .count = count_repeated,
+     .at = at_repeated},
+    {"TakeDataset", next_take, INPUT(counted), .count = count_taken, .at = twi_at_same},
+    {"SkipDataset", next_skip, INPUT(counted), .count = count_left, .at = at_left},
+    {"ShardDataset", next_shard, INPUT(counted), .check = check_shard, .count = count_shard, .at = at_shard},
+    {"AssertCardinalityDataset", next_asserted, INPUT(counted), .count = count_asserted, .at = twi_at_same},
     {"UniqueDataset", UNIQUE},
     {"ExperimentalUniqueDataset", UNIQUE},
-    {"ConcatenateDataset", next_concatenated, INPUT(counted)},
-    {"ZipDataset", next_zip, SEVERAL, .check = check_zip},
-    {"DirectedInterleaveDataset", next_directed, SEVERAL, .flag = "stop_on_empty_dataset"},
-    {"ExperimentalDirectedInterleaveDataset", next_directed, SEVERAL},
+    {"ConcatenateDataset", next_concatenated, INPUT(counted), .count = count_concatenated, .at = at_concatenated},
+    {"ZipDataset", next_zip, SEVERAL, .check = check_zip, .count = count_zip, .at = at_zip},
+    {"DirectedInterleaveDataset", next_directed, SEVERAL, .flag = "stop_on_empty_dataset", .count = count_directed},
+    {"ExperimentalDirectedInterleaveDataset", next_directed, SEVERAL, .count = count_directed},
     {"CacheDataset", CACHE},
     {"CacheDatasetV2", CACHE},
-    {"PrefetchDataset", next_prefetch, .state = sizeof(prefetching), .begin = twi_begin_input, .end = end_prefetch},
+    {"PrefetchDataset", next_prefetch, .state = sizeof(prefetching), .begin = twi_begin_input, .end = end_prefetch,
+     COUNTS_SAME},
     {0},
 };

@@ -13,7 +13,7 @@
 
 /* ---- seeds ------------------------------------------------------------------------------------------------------- */
 
-/* Of a data set: where the seeds of its iterations come from. */
+/* Where the seeds of iterations come from: of one data set, or, as a graph's generator of seeds, of several. */
 typedef struct seeds {
     pthread_mutex_t lock;
     uint64_t seeds[2];
@@ -21,32 +21,85 @@ typedef struct seeds {
     bool draws; /* anew for each iteration */
 } seeds;
 
-/* The numbers are arguments `first` and the next; both 0: the system's. */
-static tw_status make_seeds(twi_recipe *r, int first, bool draws, tw_error *error)
-{
-    seeds *s = r->facts = twi_alloc(sizeof *s);
-    if (!s)
-        return twi_fail_memory(error, r->node);
-    pthread_mutex_init(&s->lock, NULL);
-    s->seeds[0] = (uint64_t)twi_recipe_int(r, first);
-    s->seeds[1] = (uint64_t)twi_recipe_int(r, first + 1);
-    if (!s->seeds[0] && !s->seeds[1] && getrandom(s->seeds, sizeof s->seeds, 0) != sizeof s->seeds)
-        return twi_fail(error, TW_UNAVAILABLE, "the system gave no random seed");
-    s->draws = draws;
-    s->words = twi_word_stream_of(twi_philox_seed(s->seeds[0], s->seeds[1]));
-    return TW_OK;
-}
+/* What a data set remembers. */
+typedef struct drawn {
+    seeds *seeds;
+    bool owns; /* else a generator does, which is an argument */
+    pthread_mutex_t lock;
+    int64_t *places; /* [elements] which one random access gives; NULL: nobody has asked yet */
+} drawn;
 
-static void forget_seeds(twi_recipe *r)
+static void free_seeds(void *object)
 {
-    seeds *s = r->facts;
+    seeds *s = object;
     pthread_mutex_destroy(&s->lock);
     twi_free(s);
 }
 
+/* Both numbers 0: the system's. */
+static tw_status make_seeds(int64_t seed, int64_t seed2, bool draws, seeds **made, tw_error *error)
+{
+    seeds *s = twi_alloc(sizeof *s);
+    if (!s)
+        return twi_fail_memory(error, "making seeds");
+    pthread_mutex_init(&s->lock, NULL);
+    s->seeds[0] = (uint64_t)seed;
+    s->seeds[1] = (uint64_t)seed2;
+    if (!s->seeds[0] && !s->seeds[1] && getrandom(s->seeds, sizeof s->seeds, 0) != sizeof s->seeds) {
+        free_seeds(s);
+        return twi_fail(error, TW_UNAVAILABLE, "the system gave no random seed");
+    }
+    s->draws = draws;
+    s->words = twi_word_stream_of(twi_philox_seed(s->seeds[0], s->seeds[1]));
+    *made = s;
+    return TW_OK;
+}
+
+tw_status twi_seeds_make(int64_t seed, int64_t seed2, bool draws, tw_tensor **tensor, tw_error *error)
+{
+    seeds *s = NULL;
+    tw_status status = make_seeds(seed, seed2, draws, &s, error);
+    if (status == TW_OK && !(*tensor = twi_variant(s, free_seeds)))
+        status = twi_fail_memory(error, "making seeds");
+    return status;
+}
+
+static seeds *seeds_of(const tw_tensor *tensor)
+{
+    return twi_variant_of(tensor, free_seeds);
+}
+
+bool twi_is_seeds(const tw_tensor *tensor)
+{
+    return seeds_of(tensor) != NULL;
+}
+
+/* The numbers are arguments `first` and the next, unless there is a generator behind them. */
+static tw_status find_seeds(twi_recipe *r, int first, bool draws, tw_error *error)
+{
+    drawn *d = r->facts = twi_alloc(sizeof *d);
+    if (!d)
+        return twi_fail_memory(error, r->node);
+    pthread_mutex_init(&d->lock, NULL);
+    d->seeds = seeds_of(r->arguments[r->num_arguments - 1]);
+    d->owns = !d->seeds;
+    return d->seeds ? TW_OK
+                    : make_seeds(twi_recipe_int(r, first), twi_recipe_int(r, first + 1), draws, &d->seeds, error);
+}
+
+static void forget_seeds(twi_recipe *r)
+{
+    drawn *d = r->facts;
+    if (d->owns && d->seeds)
+        free_seeds(d->seeds);
+    pthread_mutex_destroy(&d->lock);
+    twi_free(d->places);
+    twi_free(d);
+}
+
 static void begin_words(const twi_recipe *r, twi_word_stream *w)
 {
-    seeds *s = r->facts;
+    seeds *s = ((drawn *)r->facts)->seeds;
     pthread_mutex_lock(&s->lock);
     uint64_t first = s->draws ? twi_next_word(&s->words) : s->seeds[0];
     uint64_t second = s->draws ? twi_next_word(&s->words) : s->seeds[1];
@@ -85,7 +138,9 @@ static tw_status check_shuffle(twi_recipe *r, tw_error *error)
         return twi_fail(error, TW_INVALID_ARGUMENT, "buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
     if (epochs_of(r) == 0)
         return twi_fail(error, TW_INVALID_ARGUMENT, "count must be greater than zero or equal to -1.");
-    return make_seeds(r, 2, r->flag, error);
+    if (strcmp(r->kind->op, "ShuffleDatasetV2") == 0 && !seeds_of(r->arguments[2]))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s': input 2 is not the handle of a generator of seeds", r->node);
+    return find_seeds(r, 2, r->flag, error);
 }
 
 static tw_status begin_shuffle(twi_iteration *it, tw_error *error)
@@ -204,6 +259,43 @@ static tw_status next_shuffled(twi_iteration *it, twi_pull *pull, tw_tensor **el
     return TW_OK;
 }
 
+static int64_t count_shuffled(const twi_recipe *r)
+{
+    int64_t count = twi_count_same(r), epochs = epochs_of(r), all;
+    if (epochs < 0 || count < 0)
+        return epochs < 0 ? TWI_ENDLESS : count;
+    return __builtin_mul_overflow(count, epochs, &all) ? INT64_MAX : all;
+}
+
+/* With the lock held: random access has an order of its own, in which each place changes with one behind it. */
+static tw_status draw_places(const twi_recipe *r, tw_error *error)
+{
+    drawn *d = r->facts;
+    int64_t count = count_shuffled(r);
+    twi_word_stream words = twi_word_stream_of(twi_philox_seed(d->seeds->seeds[0], d->seeds->seeds[1]));
+    d->places = twi_alloc_array((size_t)count, sizeof *d->places);
+    if (!d->places)
+        return twi_fail_memory(error, r->node);
+    for (int64_t i = 0; i < count; i++)
+        d->places[i] = i;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t other = i + (int64_t)(twi_next_word(&words) % (uint64_t)(count - i)), kept = d->places[i];
+        d->places[i] = d->places[other];
+        d->places[other] = kept;
+    }
+    return TW_OK;
+}
+
+static tw_status at_shuffled(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    drawn *d = r->facts;
+    pthread_mutex_lock(&d->lock);
+    tw_status status = d->places ? TW_OK : draw_places(r, error);
+    int64_t place = status == TW_OK ? d->places[index] : 0;
+    pthread_mutex_unlock(&d->lock);
+    return status == TW_OK ? twi_at_same(r, place % twi_count_same(r), element, error) : status;
+}
+
 /* ---- samples and numbers ----------------------------------------------------------------------------------------- */
 
 typedef struct sampling {
@@ -215,7 +307,7 @@ static tw_status check_sampling(twi_recipe *r, tw_error *error)
 {
     if (r->arguments[1]->elements != 1)
         return twi_fail(error, TW_INVALID_ARGUMENT, "rate must be a scalar");
-    return make_seeds(r, 2, false, error);
+    return find_seeds(r, 2, false, error);
 }
 
 static tw_status begin_sampling(twi_iteration *it, tw_error *error)
@@ -239,7 +331,7 @@ static tw_status next_sample(twi_iteration *it, twi_pull *pull, tw_tensor **elem
 
 static tw_status check_numbers(twi_recipe *r, tw_error *error)
 {
-    return make_seeds(r, 0, r->flag, error);
+    return find_seeds(r, 0, r->flag, error);
 }
 
 static tw_status begin_numbers(twi_iteration *it, tw_error *error)
@@ -247,6 +339,12 @@ static tw_status begin_numbers(twi_iteration *it, tw_error *error)
     (void)error;
     begin_words(it->recipe, it->state);
     return TW_OK;
+}
+
+static int64_t count_numbers(const twi_recipe *r)
+{
+    (void)r;
+    return TWI_ENDLESS;
 }
 
 static tw_status next_number(twi_iteration *it, twi_pull *pull, tw_tensor **element)
@@ -257,14 +355,15 @@ static tw_status next_number(twi_iteration *it, twi_pull *pull, tw_tensor **elem
 
 #define SHUFFLE                                                                                                        \
     next_shuffled, .state = sizeof(shuffling), .begin = begin_shuffle, .end = end_shuffle, .check = check_shuffle,     \
-                   .forget = forget_seeds, .flag = "reshuffle_each_iteration"
+                   .forget = forget_seeds, .flag = "reshuffle_each_iteration", .count = count_shuffled
 #define NUMBERS                                                                                                        \
     next_number, .state = sizeof(twi_word_stream), .begin = begin_numbers, .check = check_numbers,                     \
-    .forget = forget_seeds
+                 .forget = forget_seeds, .count = count_numbers
 
 const twi_recipe_kind twi_shuffle_kinds[] = {
-    {"ShuffleDataset", SHUFFLE},
-    {"ShuffleDatasetV3", SHUFFLE},
+    {"ShuffleDataset", SHUFFLE, .at = at_shuffled},
+    {"ShuffleDatasetV2", SHUFFLE, .at = at_shuffled},
+    {"ShuffleDatasetV3", SHUFFLE, .at = at_shuffled},
     {"ShuffleAndRepeatDataset", SHUFFLE},
     {"ShuffleAndRepeatDatasetV2", SHUFFLE},
     {"SamplingDataset", next_sample, .state = sizeof(sampling), .begin = begin_sampling, .end = twi_end_input,

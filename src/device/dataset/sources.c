@@ -28,31 +28,65 @@ static tw_status begin_range(twi_iteration *it, tw_error *error)
     return TW_OK;
 }
 
+static tw_status give_number(const twi_recipe *r, int64_t value, tw_tensor **element, tw_error *error)
+{
+    if (r->types[0] != TW_INT64 && r->types[0] != TW_INT32)
+        return twi_fail(error, TW_UNIMPLEMENTED, "a range of %s", tw_dtype_name(r->types[0]));
+    *element = r->types[0] == TW_INT64 ? tw_tensor_int64(value) : tw_tensor_int32((int32_t)value);
+    return *element ? TW_OK : twi_fail_memory(error, r->node);
+}
+
 static tw_status next_range(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
     int64_t *next = it->state, stop = twi_recipe_int(it->recipe, 1), step = twi_recipe_int(it->recipe, 2);
-    int32_t narrow = (int32_t)*next;
     pull->end = step > 0 ? *next >= stop : *next <= stop;
     if (pull->end)
         return TW_OK;
-    if (it->recipe->types[0] != TW_INT64 && it->recipe->types[0] != TW_INT32)
-        return twi_fail(pull->error, TW_UNIMPLEMENTED, "a range of %s", tw_dtype_name(it->recipe->types[0]));
-    element[0] = it->recipe->types[0] == TW_INT64 ? tw_tensor_int64(*next) : tw_tensor_int32(narrow);
+    tw_status status = give_number(it->recipe, *next, element, pull->error);
     if (__builtin_add_overflow(*next, step, next))
         *next = stop;
-    return element[0] ? TW_OK : out_of_memory(it, pull->error);
+    return status;
+}
+
+static int64_t count_range(const twi_recipe *r)
+{
+    int64_t start = twi_recipe_int(r, 0), stop = twi_recipe_int(r, 1), step = twi_recipe_int(r, 2);
+    uint64_t far = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
+    uint64_t size = step > 0 ? (uint64_t)step : -(uint64_t)step;
+    uint64_t count = far / size + (far % size != 0);
+    if (step > 0 ? start >= stop : start <= stop)
+        return 0;
+    return count > INT64_MAX ? INT64_MAX : (int64_t)count;
+}
+
+static tw_status at_range(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    uint64_t value = (uint64_t)twi_recipe_int(r, 0) + (uint64_t)index * (uint64_t)twi_recipe_int(r, 2);
+    return give_number(r, (int64_t)value, element, error);
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+static int64_t count_one(const twi_recipe *r)
+{
+    (void)r;
+    return 1;
+}
+
+static tw_status at_tensor(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    (void)index, (void)error;
+    for (int i = 0; i < r->num_components; i++)
+        element[i] = tw_tensor_retain(r->arguments[i]);
+    return TW_OK;
+}
 
 static tw_status next_tensor(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
     bool *given = it->state;
     pull->end = *given;
     *given = true;
-    for (int i = 0; i < it->recipe->num_components && !pull->end; i++)
-        element[i] = tw_tensor_retain(it->recipe->arguments[i]);
-    return TW_OK;
+    return pull->end ? TW_OK : at_tensor(it->recipe, 0, element, pull->error);
 }
 
 static tw_status check_slices(twi_recipe *r, tw_error *error)
@@ -75,18 +109,26 @@ static tw_shape row_shape(tw_shape shape)
     return row;
 }
 
+static int64_t count_slices(const twi_recipe *r)
+{
+    return r->arguments[0]->shape.dims[0];
+}
+
+static tw_status at_slice(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < r->num_components && status == TW_OK; i++) {
+        tw_shape row = row_shape(r->arguments[i]->shape);
+        status = twi_take_elements(r->arguments[i], index * tw_shape_elements(row), row, &element[i], error);
+    }
+    return status;
+}
+
 static tw_status next_slice(twi_iteration *it, twi_pull *pull, tw_tensor **element)
 {
     int64_t *next = it->state;
-    const twi_recipe *r = it->recipe;
-    tw_status status = TW_OK;
-    pull->end = *next >= r->arguments[0]->shape.dims[0];
-    for (int i = 0; i < r->num_components && !pull->end && status == TW_OK; i++) {
-        tw_shape row = row_shape(r->arguments[i]->shape);
-        status = twi_take_elements(r->arguments[i], *next * tw_shape_elements(row), row, &element[i], pull->error);
-    }
-    ++*next;
-    return status;
+    pull->end = *next >= count_slices(it->recipe);
+    return pull->end ? TW_OK : at_slice(it->recipe, (*next)++, element, pull->error);
 }
 
 /* Arguments: indices [n, rank], values [n], dense shape [rank]; ordered by their first index. */
@@ -107,6 +149,11 @@ static tw_status check_sparse(twi_recipe *r, tw_error *error)
         previous = at;
     }
     return TW_OK;
+}
+
+static int64_t count_sparse(const twi_recipe *r)
+{
+    return *(const int64_t *)r->arguments[2]->data;
 }
 
 typedef struct sparse_place {
@@ -501,10 +548,13 @@ static tw_status next_csv(twi_iteration *it, twi_pull *pull, tw_tensor **element
 #define FILES .state = sizeof(files), .begin = begin_files, .end = end_files
 
 const twi_recipe_kind twi_source_kinds[] = {
-    {"RangeDataset", next_range, .state = sizeof(int64_t), .begin = begin_range, .check = check_range},
-    {"TensorDataset", next_tensor, .state = sizeof(bool)},
-    {"TensorSliceDataset", next_slice, .state = sizeof(int64_t), .check = check_slices},
-    {"SparseTensorSliceDataset", next_sparse, .state = sizeof(sparse_place), .check = check_sparse},
+    {"RangeDataset", next_range, .state = sizeof(int64_t), .begin = begin_range, .check = check_range,
+     .count = count_range, .at = at_range},
+    {"TensorDataset", next_tensor, .state = sizeof(bool), .count = count_one, .at = at_tensor},
+    {"TensorSliceDataset", next_slice, .state = sizeof(int64_t), .check = check_slices, .count = count_slices,
+     .at = at_slice},
+    {"SparseTensorSliceDataset", next_sparse, .state = sizeof(sparse_place), .check = check_sparse,
+     .count = count_sparse},
     {"FixedLengthRecordDataset", next_fixed, FILES, .check = check_fixed},
     {"FixedLengthRecordDatasetV2", next_fixed, FILES, .check = check_fixed},
     {"TFRecordDataset", next_record, FILES, .check = check_records},

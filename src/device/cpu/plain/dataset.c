@@ -15,6 +15,7 @@ typedef struct making {
     twi_function *functions[TWI_RECIPE_FUNCTIONS];
     int lists[TWI_RECIPE_LISTS];
     int num_components;
+    int64_t rows;
     bool flag;
     tw_dtype types[TWI_ELEMENT];
     char node[600];
@@ -38,7 +39,7 @@ static int length_of(const twi_prepare *p, const char *attr)
 
 static tw_status read_types(const twi_prepare *p, making *m)
 {
-    const twi_attr *types = twi_attr_find(p->attrs, "output_types");
+    const twi_attr *types = twi_attr_find(p->attrs, "output_types"), *shapes = twi_attr_find(p->attrs, "output_shapes");
     if (!types)
         types = twi_attr_find(p->attrs, "Toutput_types");
     m->num_components = types ? types->count : 1;
@@ -53,6 +54,9 @@ static tw_status read_types(const twi_prepare *p, making *m)
                         p->node, m->num_components, TWI_ELEMENT);
     for (int i = 0; types && i < types->count; i++)
         m->types[i] = types->types[i];
+    m->rows = -1;
+    for (int i = 0; shapes && i < shapes->count && m->rows < 0; i++)
+        m->rows = shapes->shapes[i].rank > 0 ? shapes->shapes[i].dims[0] : -1;
     return TW_OK;
 }
 
@@ -121,9 +125,10 @@ static tw_status run_recipe(const twi_run *r)
     memcpy(made->functions, m->functions, sizeof m->functions);
     memcpy(made->lists, m->lists, sizeof m->lists);
     made->flag = m->flag;
+    made->rows = m->rows;
     for (int i = 0; i < r->num_inputs && status == TW_OK; i++) {
         status = keep_input(r, i, &made->arguments[i]);
-        bool is_seed = i > 0 && !made->arguments[i];
+        bool is_seed = i > 0 && (!made->arguments[i] || twi_is_seeds(made->arguments[i]));
         if (status == TW_OK && wants_recipe(r, m->kind, i) && !is_seed && !twi_recipe_of(made->arguments[i]))
             status = twi_fail(r->error, TW_INVALID_ARGUMENT, "input %d of '%s' is not a data set", i, r->node);
     }
@@ -151,6 +156,16 @@ static tw_status do_nothing(const twi_run *r)
 {
     (void)r;
     return TW_OK;
+}
+
+static tw_status run_seeds(const twi_run *r)
+{
+    const int64_t *seed = r->inputs[0], *seed2 = r->inputs[1];
+    tw_tensor *made = NULL;
+    tw_status status = twi_seeds_make(*seed, *seed2, *(const bool *)r->inputs[2], &made, r->error);
+    if (status == TW_OK)
+        twi_slot_put(r->output_operands[0].resource, made);
+    return status;
 }
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
@@ -384,6 +399,47 @@ static tw_status prepare_of_slot(twi_prepare *p)
     return prepare_element(p);
 }
 
+/* The recipe in input 0's slot: a reference. */
+static tw_status get_recipe(const twi_run *r, tw_tensor **value, twi_recipe **recipe)
+{
+    *value = twi_slot_get(r->input_operands[0].resource);
+    *recipe = twi_recipe_of(*value);
+    return *recipe ? TW_OK : twi_fail(r->error, TW_INVALID_ARGUMENT, "input 0 of '%s' is not a data set", r->node);
+}
+
+static tw_status prepare_count(twi_prepare *p)
+{
+    if (*twi_attr_string(p->attrs, "cardinality_options", ""))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': cardinality_options are not supported, expected none",
+                        p->op, p->node);
+    return prepare_of_slot(p);
+}
+
+static tw_status run_count(const twi_run *r)
+{
+    tw_tensor *value;
+    twi_recipe *recipe;
+    tw_status status = get_recipe(r, &value, &recipe);
+    if (status == TW_OK)
+        *(int64_t *)r->outputs[0] = twi_recipe_count(recipe);
+    tw_tensor_release(value);
+    return status;
+}
+
+static tw_status run_at(const twi_run *r)
+{
+    tw_tensor *value, *element[TWI_ELEMENT] = {0};
+    twi_recipe *recipe;
+    tw_status status = get_recipe(r, &value, &recipe);
+    if (status == TW_OK && recipe->num_components != r->num_outputs)
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "elements have %d components, %d are asked for",
+                          recipe->num_components, r->num_outputs);
+    if (status == TW_OK)
+        status = twi_recipe_at(recipe, *(const int64_t *)r->inputs[1], element, r->error);
+    tw_tensor_release(value);
+    return status == TW_OK ? give(r, element) : status;
+}
+
 static tw_status begin_passing(const twi_run *r, passing *s)
 {
     tw_tensor *recipe = twi_slot_get(r->input_operands[0].resource);
@@ -530,6 +586,7 @@ const twi_kernel twi_cpu_dataset_kernels[] = {
     RECIPE("CacheDatasetV2"),
     RECIPE("PrefetchDataset"),
     RECIPE("ShuffleDataset"),
+    RECIPE("ShuffleDatasetV2"),
     RECIPE("ShuffleDatasetV3"),
     RECIPE("ShuffleAndRepeatDataset"),
     RECIPE("ShuffleAndRepeatDatasetV2"),
@@ -575,6 +632,8 @@ const twi_kernel twi_cpu_dataset_kernels[] = {
     ITERATOR("AnonymousIteratorV3"),
     {"DummyMemoryCache", "plain", 0, prepare_slot, do_nothing},
     {"DummySeedGenerator", "plain", 0, prepare_slot, do_nothing},
+    {"AnonymousSeedGenerator", "plain", 0, prepare_slot, run_seeds},
+    {"DeleteSeedGenerator", "plain", 0, NULL, do_nothing},
     {"DeleteIterator", "plain", 0, NULL, do_nothing}, /* they go with the session */
     {"MakeIterator", "plain", 0, prepare_use, run_make},
     {"IteratorGetNext", "plain", 0, prepare_use, run_next},
@@ -584,6 +643,9 @@ const twi_kernel twi_cpu_dataset_kernels[] = {
     {"IteratorFromStringHandleV2", "plain", 0, prepare_from_handle, run_from_handle},
     {"IteratorGetNextAsOptional", "plain", 0, prepare_next_optional, run_next_optional, twi_free},
     {"DatasetToSingleElement", "plain", 0, prepare_of_slot, run_single},
+    {"DatasetCardinality", "plain", 0, prepare_count, run_count},
+    {"ExperimentalDatasetCardinality", "plain", 0, prepare_count, run_count},
+    {"GetElementAtIndex", "plain", 0, prepare_of_slot, run_at},
     {"ReduceDataset", "plain", 0, prepare_reduce, run_reduce},
     {"TowerVariant", "plain", 0, prepare_slot, do_nothing},
     {"TowerArgument", "plain", 0},
