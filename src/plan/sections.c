@@ -117,17 +117,37 @@ static bool put_behind(const section *a, const section *b)
     return twi_add_control(b->first, a->last) || twi_add_control(a->first, b->last);
 }
 
+/* Puts the i-th in its place among those before it, which have theirs: those of one mutex are in their order, so behind
+ * the last of them that it comes after it comes after all. */
+static bool put_in_place(sections *all, int i)
+{
+    section s = all->items[i];
+    int at = i;
+    bool fits = true, settled = false;
+    for (int k = i - 1; k >= 0 && fits; k--) {
+        const section *before = &all->items[k];
+        bool own = before->mutex && s.mutex && is_same(before->mutex, s.mutex);
+        if (own && settled)
+            continue;
+        fits = put_behind(before, &s);
+        settled = settled || (own && twi_leads_to(before->last, s.first));
+        at = own && !settled ? k : at;
+        if (!fits)
+            twi_region_fail(s.first->region, TW_INVALID_ARGUMENT, "critical sections '%s' and '%s' wait for each other",
+                            before->first->name, s.first->name);
+    }
+    memmove(all->items + at + 1, all->items + at, sizeof s * (size_t)(i - at));
+    all->items[at] = s;
+    return fits;
+}
+
 tw_status twi_order_sections(twi_planning *p)
 {
     twi_region *region = p->rewriting.region;
     sections all = {0};
     bool fits = list_sections(region, &all);
     for (int i = 0; i < all.count && fits; i++)
-        for (int k = i + 1; k < all.count && fits; k++)
-            if (!put_behind(&all.items[i], &all.items[k]))
-                fits = false,
-                twi_region_fail(region, TW_INVALID_ARGUMENT, "critical sections '%s' and '%s' wait for each other",
-                                all.items[i].first->name, all.items[k].first->name);
+        fits = put_in_place(&all, i);
     tw_status status = twi_region_check(region, p->error);
     if (!fits && status == TW_OK)
         status = twi_fail_memory(p->error, "ordering critical sections");
