@@ -770,6 +770,12 @@ static void end_lane_of_all(twi_comm *c, int lane, tw_status status, const char 
         }
 }
 
+static void forget_flow(twi_shared_flow *flow)
+{
+    atomic_store(&flow->messages, 0);
+    atomic_store(&flow->bytes, 0);
+}
+
 /* This task's part in it: nobody here is at the channels. */
 static void begin_anew(twi_exchange *x, int peer, int number)
 {
@@ -777,11 +783,8 @@ static void begin_anew(twi_exchange *x, int peer, int number)
     twi_lane *lane = find_lane(&x->peers[peer], number);
     for (twi_channel *c = lane ? lane->channels : NULL; c; c = c->next_in_lane) {
         c->taken = c->told = (twi_flow){0};
-        for (int i = 0; i < 2; i++) {
-            twi_shared_flow *flow = i ? &c->known : &c->sent;
-            atomic_store(&flow->messages, 0);
-            atomic_store(&flow->bytes, 0);
-        }
+        forget_flow(&c->sent);
+        forget_flow(&c->known);
         if (lane->renewals != lane->renewed)
             empty_channel(c); /* nothing more of before will come */
     }

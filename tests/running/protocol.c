@@ -302,6 +302,24 @@ static void what_is_no_message_ends_all(void **state)
     }
 }
 
+static void one_byte_comes(task *t)
+{
+    if (t->looks == 0)
+        say(t, FIRST, CHANNEL, 0, "a", 1);
+}
+
+static void three_bytes_come(task *t)
+{
+    if (t->looks == 0)
+        say(t, FIRST, CHANNEL, 0, "abc", 3);
+}
+
+static void nothing_comes_at_the_third_look(task *t)
+{
+    if (t->looks == 2)
+        say(t, FIRST, CHANNEL, 0, "", 0);
+}
+
 static void another_number_and_other_lengths_end_all(void **state)
 {
     (void)state;
@@ -324,8 +342,25 @@ static void another_number_and_other_lengths_end_all(void **state)
             assert_string_equal(error.message, why);
             assert_failed(t, TW_ABORTED, why);
             finish(t);
+            t = begin(); /* when it is waited for */
+            t->then = bytes == 1 ? one_byte_comes : three_bytes_come;
+            assert_int_equal(hear(t, CHANNEL, came, 2, &error), TW_ABORTED);
+            assert_string_equal(error.message, why);
+            finish(t);
         }
     }
+}
+
+/* They have no place, and come all the same. */
+static void messages_without_bytes_come_when_they_are_waited_for(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    task *t = begin();
+    t->then = nothing_comes_at_the_third_look;
+    assert_ok(hear(t, CHANNEL, NULL, 0, &error));
+    assert_int_equal(t->looks, 3);
+    finish(t);
 }
 
 static void memory_of_what_was_taken_is_used_again(void **state)
@@ -701,7 +736,8 @@ static void what_names_no_lane_or_no_status_is_no_message(void **state)
     } cases[] = {{END, lane_with(LANE, TW_OK), 2},         {END, lane_with(LANE, TW_DATA_LOSS + 1), 2},
                  {END, lane_with(LAST_LANE + 1, 1), 2},    {END, UINT64_MAX, 2},
                  {END, lane_with(LANE, TW_CANCELLED), 0},  {RENEW, lane_with(LANE, TW_CANCELLED), 2},
-                 {RENEW, lane_with(LAST_LANE + 1, 0), 2},  {RENEW, lane_with(LANE, TW_OK), 0}};
+                 {RENEW, lane_with(LAST_LANE + 1, 0), 2},  {RENEW, lane_with(LANE, TW_OK), 0},
+                 {RENEW, lane_with(1, 0), MOST_CHANNELS - 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         task *t = begin();
         t->x.base.lane_channels = cases[i].of_a_lane;
@@ -824,6 +860,13 @@ static void what_comes_of_before_is_dropped(void **state)
         for (int n = 0; n < AHEAD; n++)
             assert_ok(send_bytes(t, CHANNEL, 1, &error));
         assert_int_equal(t->looks, 1);
+        finish(t);
+        t = begin(); /* nor do bytes that were under way count */
+        assert_ok(send_bytes(t, CHANNEL, BYTES_AHEAD + 1, &error));
+        end_here(t);
+        t->then = they_renew_in_turn;
+        assert_ok(renew(t, &error));
+        assert_ok(send_bytes(t, CHANNEL, 1, &error));
         finish(t);
     }
 }
@@ -970,7 +1013,10 @@ static void what_any_task_is_asked_all_hear_of(void **state)
     say(t, FIRST, BEAT, 0, "", 0);
     say(t, LAST, BEAT, UINT64_C(1) << 31, "", 0); /* no signal: as if nothing were said */
     assert_int_equal(asked_of_all(t, 0), 15);
+    say(t, LAST, BEAT, INT32_MAX, "", 0);
+    assert_int_equal(asked_of_all(t, 0), INT32_MAX);
     say(t, LAST, BEAT, 0, "", 0);
+    t->x.peers[TASKS].asked = 9; /* none of theirs */
     assert_int_equal(asked_of_all(t, 0), 0);
     finish(t);
 }
@@ -1175,10 +1221,11 @@ static void it_beats_until_all_are_done(void **state)
     (void)state;
     task *t = begin();
     atomic_store(&t->x.turn_ns, 0);
+    assert_int_equal(asked_of_all(t, 15), 15);
     start(t);
     assert_true(atomic_load(&t->x.turn_ns) > 0);
-    assert_said(t, 0, FIRST, BEAT, 0, "");
-    assert_said(t, 1, LAST, BEAT, 0, "");
+    assert_said(t, 0, FIRST, BEAT, 15, "");
+    assert_said(t, 1, LAST, BEAT, 15, "");
     t->then = others_leave;
     twi_comm_close(&t->x.base);
     assert_false(atomic_load(&t->x.failed));
@@ -1396,21 +1443,35 @@ static void they_begin_anew(task *t)
     assert_int_equal(renew(t, &(tw_error){0}), TW_ABORTED);
 }
 
+static void an_end_comes(task *t)
+{
+    say(t, FIRST, END, lane_with(LANE, TW_CANCELLED), "no more", 7);
+}
+
+static void a_renewal_comes(task *t)
+{
+    say(t, FIRST, RENEW, lane_with(LANE, TW_OK), "", 0);
+}
+
+/* Whichever of what each asks for is not there. */
 static void memory_that_runs_out_ends_all(void **state)
 {
     (void)state;
-    void (*const works[])(task * t) = {a_word_comes, a_word_is_heard, a_word_is_sent, they_begin_anew};
+    static const struct {
+        void (*work)(task *t);
+        int blocks; /* lanes, channels and messages */
+    } cases[] = {{a_word_comes, 3}, {a_word_is_heard, 2}, {a_word_is_sent, 2},
+                 {an_end_comes, 4}, {a_renewal_comes, 4}, {they_begin_anew, 3}};
     tw_error error;
-    for (int i = 0; i < 8; i++) {
-        task *t = begin();
-        at_once = i % 2;
-        memory.countdown = 0;
-        memory.for_good = true;
-        works[i / 2](t);
-        forgive_allocations();
-        assert_failed(t, TW_ABORTED, "memory ran out for a message of another task");
-        finish(t);
-    }
+    for (int i = 0; i < 6; i++)
+        for (int block = 0; block < cases[i].blocks; block++) {
+            task *t = begin();
+            memory.countdown = block;
+            cases[i].work(t);
+            forgive_allocations();
+            assert_failed(t, TW_ABORTED, "memory ran out for a message of another task");
+            finish(t);
+        }
     twi_exchange none = {0};
     fail_allocation(0);
     assert_fails(twi_exchange_init(&none, &asked, OWN, TASKS, DEADLINE, &error), TW_RESOURCE_EXHAUSTED, "joining");
@@ -1426,6 +1487,7 @@ int run_protocol(void)
         cmocka_unit_test(who_sends_long_words_is_told_sooner),
         cmocka_unit_test(what_is_no_message_ends_all),
         cmocka_unit_test(another_number_and_other_lengths_end_all),
+        cmocka_unit_test(messages_without_bytes_come_when_they_are_waited_for),
         cmocka_unit_test(memory_of_what_was_taken_is_used_again),
         cmocka_unit_test(only_the_next_message_comes_straight_to_its_place),
         cmocka_unit_test(nobody_writes_where_nobody_waits_any_more),
