@@ -272,16 +272,19 @@ static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
     return twi_region_check(c->region, c->p->error);
 }
 
-/* What is folded of constants comes after what they come after: who looks at a variable when it is there sees what was
- * written before. */
+/* What is folded of constants comes after what they come after, and what passes them on: who looks at a variable when
+ * it is there sees what was written before. */
 static bool take_places(const twi_node *made, twi_node *folded)
 {
     bool fits = true;
-    for (int i = 0; i < made->num_inputs; i++) {
-        const twi_node *from = twi_in(made, i).node;
-        for (int k = 0; twi_has_trait(from, TWI_CONSTANT) && k < from->num_controls; k++)
-            fits = twi_add_control(folded, from->controls[k]->node) && fits;
-    }
+    for (int i = 0; i < made->num_inputs; i++)
+        for (twi_value from = twi_in(made, i); from.node; from = twi_in(from.node, from.index)) {
+            bool passes = twi_has_trait(from.node, TWI_PASSES);
+            for (int k = 0; (passes || twi_has_trait(from.node, TWI_CONSTANT)) && k < from.node->num_controls; k++)
+                fits = twi_add_control(folded, from.node->controls[k]->node) && fits;
+            if (!passes || from.node->opaque)
+                break;
+        }
     return fits;
 }
 

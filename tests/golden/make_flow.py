@@ -1527,6 +1527,30 @@ def write_senseless():
             out.append("refused %d %s" % (code, says))
 
 
+# ---- what is known before the step -----------------------------------------------------------------------------------
+
+
+def constants_after_updates():
+    """What is fetched is known, and comes after an update all the same."""
+    v = tf.get_variable("v", initializer=0.0)
+
+    @tf2.function
+    def known():
+        v.assign_add(10.0)
+        return tf.constant(2.0) * 3
+
+    with tf.control_dependencies([v.assign_add(1.0, read_value=False)]):
+        constant, passed = tf.constant(3.0), tf.identity(tf.constant(4.0))
+    p = tf.constant(True)
+    fetches = [constant, constant + 1, tf.identity(constant), tf.shape(passed), passed * 2 - constant, known() + 1,
+               tf.cond(p, known, lambda: 0.0) * 2]
+    program = Program()
+    program.run(targets=[v.initializer])
+    for fetch in fetches:
+        program.run([fetch])
+        program.run([v.read_value()])
+
+
 # ---- critical sections -----------------------------------------------------------------------------------------------
 
 
@@ -1535,7 +1559,7 @@ def sections_of_a_graph():
     x = tf.placeholder(tf.float32, [], name="x")
     v = tf.get_variable("v", initializer=1.0)
     a, b = tf.CriticalSection(name="a"), tf.CriticalSection(name="b")
-    first, second = a.execute(lambda: v.assign_add(x)), a.execute(lambda: v.assign_add(2 * x))
+    first, second = (a.execute(lambda: tf.identity(v.assign_add(y))) for y in (x, 2 * x))
     inside = []
 
     def nested():
@@ -1578,8 +1602,8 @@ def sections_in_branches_and_rounds():
     x, p = tf.placeholder(tf.float32, [], name="x"), tf.placeholder(tf.bool, [], name="p")
     v = tf.get_variable("v", initializer=0.0)
     section = tf.CriticalSection(name="section")
-    add = lambda y: section.execute(lambda: v.assign_add(y))
-    branches = tf.cond(p, lambda: tf.identity(add(x)), lambda: add(2 * x) + 1)
+    add = lambda y: section.execute(lambda: tf.identity(v.assign_add(y)))
+    branches = tf.cond(p, lambda: add(x), lambda: add(2 * x) + 1)
     rounds = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + add(x)), [0, 0.0])[1]
     with tf.control_dependencies([branches, rounds, add(4 * x)]):
         last = tf.identity(v.read_value(), name="last")
@@ -1598,8 +1622,8 @@ def sections_of_functions():
 
     @tf2.function
     def twice(x):
-        first = section.execute(lambda: v.assign_add(x))
-        return first, section.execute(lambda: v.assign(v * 2))
+        first = section.execute(lambda: tf.identity(v.assign_add(x)))
+        return first, section.execute(lambda: tf.identity(v.assign(v * 2)))
 
     y, z = twice(x), twice(x + 1)
     program = Program()
@@ -1609,9 +1633,9 @@ def sections_of_functions():
     program.run([y[1]], {x: numbers(2, 2)})
 
 
-def write_sections():
+def write_more():
     tf.enable_resource_variables()
-    for function, v2 in ((sections_of_a_graph, False), (sections_side_by_side, False),
+    for function, v2 in ((constants_after_updates, True), (sections_of_a_graph, False), (sections_side_by_side, False),
                          (sections_in_branches_and_rounds, False), (sections_in_branches_and_rounds, True),
                          (sections_of_functions, True)):
         (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()
@@ -1634,7 +1658,7 @@ def main():
             with open(os.path.join(HERE, "flow", name + ".pb"), "wb") as file:
                 file.write(graph.as_graph_def().SerializeToString(deterministic=True))
     write_senseless()
-    write_sections()
+    write_more()
     with open(os.path.join(HERE, "flow.txt"), "w") as file:
         file.write("# Made by make_flow.py with TensorFlow %s.\n" % tf.__version__)
         file.write("\n".join(out) + "\n")
