@@ -1,7 +1,10 @@
 /* test_ops_summary.c - summaries: the bytes of TensorFlow's, names, refusals. */
 #define _GNU_SOURCE /* memmem */
+#include "faulty_files.h"
+#include "golden_graph.h"
 #include "op_testing.h"
 
+#include <dirent.h>
 #include <tower/session.h>
 
 #include "golden/summaries.h"
@@ -143,6 +146,140 @@ static void tags_and_values_have_one_shape(void **state)
     twt_op_release(&op);
 }
 
+/* ---- event files ------------------------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    tw_graph *g;
+    tw_session *s;
+    tw_error error;
+    const char *folder;
+    char path[600];
+} writing;
+
+static writing begin_writing(void)
+{
+    writing w = {.g = read_golden_graph(".", "summary_files"), .folder = scratch_folder()};
+    tw_error error = {0};
+    assert_ok(tw_session_create(w.g, NULL, &w.s, &error));
+    return w;
+}
+
+static void end_writing(writing *w)
+{
+    tw_session_destroy(w->s);
+    tw_graph_destroy(w->g);
+    remove_scratch(w->folder);
+}
+
+static tw_status run_node(writing *w, const char *name, bool recorded)
+{
+    tw_output fetch = {tw_graph_find(w->g, name), -1};
+    assert_non_null(fetch.node);
+    tw_feed feeds[] = {
+        {{tw_graph_find(w->g, "folder"), 0}, tw_tensor_string(w->folder, strlen(w->folder))},
+        {{tw_graph_find(w->g, "recorded"), 0}, tw_tensor_from(TW_BOOL, TW_SCALAR, &recorded)},
+    };
+    w->error = (tw_error){0};
+    tw_status status = tw_session_run(w->s, feeds, 2, &fetch, 1, NULL, &w->error);
+    tw_tensor_release(feeds[0].tensor);
+    tw_tensor_release(feeds[1].tensor);
+    return status;
+}
+
+static void assert_node_runs(writing *w, const char *name, bool recorded)
+{
+    if (run_node(w, name, recorded) != TW_OK)
+        fail_msg("%s: %s", name, w->error.message);
+}
+
+/* The only file in the folder, which the test's end removes. */
+static FILE *open_events(writing *w)
+{
+    DIR *folder = opendir(w->folder);
+    int count = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_name[0] != '.') {
+            snprintf(w->path, sizeof w->path, "%s/%s", w->folder, entry->d_name);
+            assert_non_null(strstr(entry->d_name, "events.out.tfevents."));
+            assert_string_equal(entry->d_name + strlen(entry->d_name) - 3, ".v2");
+            count++;
+        }
+    closedir(folder);
+    assert_int_equal(count, 1);
+    FILE *file = fopen(w->path, "rb");
+    assert_non_null(file);
+    return file;
+}
+
+/* The next event without its time, in hexadecimal digits. False at the end. */
+static bool read_event(FILE *file, char *text, size_t room)
+{
+    uint64_t size;
+    unsigned char frame[4], bytes[4096];
+    if (fread(&size, sizeof size, 1, file) != 1)
+        return false;
+    assert_true(fread(frame, sizeof frame, 1, file) == 1 && size < sizeof bytes && 2 * size < room);
+    assert_true(fread(bytes, size, 1, file) == 1 && fread(frame, sizeof frame, 1, file) == 1);
+    size_t first = bytes[0] == 9 ? 9 : 0;
+    *text = 0;
+    for (size_t i = first; i < size; i++)
+        sprintf(text + 2 * (i - first), "%02x", bytes[i]);
+    return true;
+}
+
+static void nodes_write_the_events_of_tensorflow(void **state)
+{
+    (void)state;
+    writing w = begin_writing();
+    char got[10000], want[10000], name[32];
+    FILE *golden = fopen(GOLDEN_DIR "/summary_files.txt", "r");
+    assert_non_null(golden);
+    assert_non_null(fgets(want, sizeof want, golden)); /* who made it */
+    assert_node_runs(&w, "first", false);
+    assert_node_runs(&w, "init", false);
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "write_%d", i);
+        assert_node_runs(&w, name, false);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_node_runs(&w, "train", i != 1);
+    assert_node_runs(&w, "close", false);
+    FILE *file = open_events(&w);
+    assert_true(read_event(file, got, sizeof got)); /* of which kind the file is */
+    while (fgets(want, sizeof want, golden)) {
+        want[strcspn(want, "\n")] = 0;
+        assert_true(read_event(file, got, sizeof got));
+        assert_string_equal(got, want);
+    }
+    assert_false(read_event(file, got, sizeof got));
+    fclose(file);
+    fclose(golden);
+    end_writing(&w);
+}
+
+static void summaries_need_a_writer_with_a_file(void **state)
+{
+    (void)state;
+    writing w = begin_writing();
+    char event[10000];
+    assert_node_runs(&w, "first", false);
+    assert_int_equal(run_node(&w, "write_0", false), TW_NOT_FOUND);
+    assert_message(w.error.message, "the summary writer has no file");
+    assert_node_runs(&w, "init", false);
+    assert_node_runs(&w, "init", false); /* it has one, and keeps that */
+    assert_node_runs(&w, "write_picture", false);
+    assert_node_runs(&w, "flush", false);
+    FILE *file = open_events(&w);
+    assert_true(read_event(file, event, sizeof event) && read_event(file, event, sizeof event));
+    assert_non_null(strstr(event, "696d6167652f696d616765")); /* image/image */
+    assert_non_null(strstr(event, "89504e47"));               /* a PNG */
+    fclose(file);
+    assert_node_runs(&w, "close", false);
+    assert_int_equal(run_node(&w, "flush", false), TW_NOT_FOUND);
+    end_writing(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +290,8 @@ int main(void)
         cmocka_unit_test(damaged_summaries_are_refused_wherever_they_are_cut),
         cmocka_unit_test(tags_are_full_names_with_odd_characters_replaced),
         cmocka_unit_test(tags_and_values_have_one_shape),
+        cmocka_unit_test(nodes_write_the_events_of_tensorflow),
+        cmocka_unit_test(summaries_need_a_writer_with_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,7 @@
     X(twi_picture_ops)                                                                                                 \
     X(twi_resize_ops)                                                                                                  \
     X(twi_summary_ops)                                                                                                 \
+    X(twi_summary_writer_ops)                                                                                          \
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
     X(twi_barrier_ops)                                                                                                 \

@@ -123,6 +123,7 @@
     X(twi_cpu_resize_kernels)                                                                                          \
     X(twi_cpu_scale_kernels)                                                                                           \
     X(twi_cpu_crop_kernels)                                                                                            \
+    X(twi_cpu_summary_writer_kernels)                                                                                  \
     X(twi_cpu_summary_kernels)
 
 FAMILIES(FAMILY)

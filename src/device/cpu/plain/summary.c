@@ -7,12 +7,13 @@
  *                       5: content_type
  *     HistogramProto    1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket, packed
  *
- * Written by hand, since devices lie above the file formats; that there are event files at all is src/io's affair. */
+ * Written by hand: a value's bytes are made once, and go to an output, or to the event file of a summary writer. Such
+ * nodes have the writer and a step before the inputs of those that give a summary. */
 #include "base/histogram.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "device/kernel.h"
+#include "device/state/summary_writer.h"
 #include "format/tensor_proto.h"
 #include "image/image.h"
 #include "tensor/tensor.h"
@@ -105,9 +106,36 @@ static void put_value(twi_text *summary, twi_text *value)
     twi_text_free(value);
 }
 
-/* Hands the message over to a string output. */
+/* Where the inputs begin that a summary is made of. */
+static int first_input(int num_outputs)
+{
+    return num_outputs ? 0 : 2;
+}
+
+/* Of what writes. */
+static tw_status check_writer(twi_prepare *p)
+{
+    if (p->num_outputs || twi_summary_writer_of(p->inputs[0].resource))
+        return TW_OK;
+    return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 0 is not the handle of a summary writer", p->op,
+                    p->node);
+}
+
+static tw_status write_summary(const twi_run *r, twi_text *summary)
+{
+    tw_status status = summary->failed ? twi_fail_memory(r->error, r->node)
+                                       : twi_summary_writer_add(twi_summary_writer_of(r->input_operands[0].resource),
+                                                                TWI_WRITE_SUMMARY, *(const int64_t *)r->inputs[1],
+                                                                twi_text_string(summary), summary->size, r->error);
+    twi_text_free(summary);
+    return status;
+}
+
+/* Hands the message over to a string output, or to the writer. */
 static tw_status finish(const twi_run *r, twi_text *summary)
 {
+    if (!r->num_outputs)
+        return write_summary(r, summary);
     bool done = !summary->failed && twi_string_set(r->outputs[0], twi_text_string(summary), summary->size);
     twi_text_free(summary);
     return done ? TW_OK : twi_fail_memory(r->error, r->node);
@@ -117,14 +145,15 @@ static tw_status finish(const twi_run *r, twi_text *summary)
 
 static tw_status run_scalar(const twi_run *r)
 {
-    const twi_operand *values = &r->input_operands[1];
-    tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[1]};
+    int first = first_input(r->num_outputs);
+    const twi_operand *values = &r->input_operands[first + 1];
+    tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[first + 1]};
     twi_text summary = {0}, value = {0};
     for (int64_t i = 0; i < values->elements; i++) {
         float number = (float)tw_tensor_value(&view, i);
         uint32_t bits;
         memcpy(&bits, &number, sizeof bits);
-        put_tag(&value, (const tw_string *)r->inputs[0] + i);
+        put_tag(&value, (const tw_string *)r->inputs[first] + i);
         put_key(&value, 2, FIXED32);
         put_little_endian(&value, bits, 4);
         put_value(&summary, &value);
@@ -135,18 +164,19 @@ static tw_status run_scalar(const twi_run *r)
 static tw_status prepare_histogram(twi_prepare *p)
 {
     p->workspace = sizeof(twi_histogram);
-    return TW_OK;
+    return check_writer(p);
 }
 
 static tw_status run_histogram(const twi_run *r)
 {
-    const twi_operand *values = &r->input_operands[1];
-    tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[1]};
+    int first = first_input(r->num_outputs);
+    const twi_operand *values = &r->input_operands[first + 1];
+    tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[first + 1]};
     twi_histogram *h = r->workspace;
     twi_histogram_start(h);
     int64_t added = 0;
     if (values->dtype == TW_FLOAT32)
-        added = twi_histogram_add_floats(h, r->inputs[1], values->elements);
+        added = twi_histogram_add_floats(h, r->inputs[first + 1], values->elements);
     else
         for (double value; added < values->elements && isfinite(value = tw_tensor_value(&view, added)); added++)
             twi_histogram_add(h, value);
@@ -162,7 +192,7 @@ static tw_status run_histogram(const twi_run *r)
     put_double(&histo, 5, h->sum_squares);
     put_doubles(&histo, 6, h->limits, count);
     put_doubles(&histo, 7, h->buckets, count);
-    put_tag(&value, r->inputs[0]);
+    put_tag(&value, r->inputs[first]);
     put_bytes(&value, 5, twi_text_string(&histo), histo.size);
     value.failed = value.failed || histo.failed;
     put_value(&summary, &value);
@@ -300,9 +330,11 @@ static tw_status prepare_images(twi_prepare *p)
     const tw_tensor *bad = twi_attr_tensor(p->attrs, "bad_color");
     for (int i = 0; bad && bad->dtype == TW_UINT8 && i < 4 && i < bad->elements; i++)
         s.bad[i] = ((const uint8_t *)bad->data)[i];
-    size_t images = p->inputs[1].shape.dims[0] ? (size_t)p->inputs[1].shape.dims[0] : 1;
-    p->workspace = (size_t)p->inputs[1].elements / images; /* bytes of one */
-    return twi_keep(p, &s, sizeof s);
+    const twi_operand *in = &p->inputs[first_input(p->num_outputs) + 1];
+    size_t images = in->shape.dims[0] ? (size_t)in->shape.dims[0] : 1;
+    p->workspace = (size_t)in->elements / images; /* bytes of one */
+    tw_status status = check_writer(p);
+    return status == TW_OK ? twi_keep(p, &s, sizeof s) : status;
 }
 
 /* Whether a pixel is, in all channels. */
@@ -315,7 +347,7 @@ static bool is_finite(const tw_tensor *values, int64_t first, int64_t channels)
 }
 
 /* Numbers from 0 up fill the range of bytes; where some are negative, 0 lies in the middle. */
-static void to_bytes(const tw_tensor *values, int64_t first, int64_t pixels, int64_t channels, const uint8_t bad[4],
+static void to_bytes(const tw_tensor *values, int64_t first, int64_t pixels, int64_t channels, const uint8_t *bad,
                      uint8_t *bytes)
 {
     float least = INFINITY, most = -INFINITY;
@@ -360,18 +392,20 @@ static tw_status put_image(const twi_run *r, twi_text *value, const twi_image *i
 static tw_status run_images(const twi_run *r)
 {
     const picturing *s = r->state;
-    const twi_operand *in = &r->input_operands[1];
+    int first = first_input(r->num_outputs);
+    const twi_operand *in = &r->input_operands[first + 1];
     const int64_t *dims = in->shape.dims, pixels = dims[1] * dims[2];
-    tw_tensor view = {.dtype = in->dtype, .data = (void *)r->inputs[1]};
+    const uint8_t *bad = r->num_outputs ? s->bad : r->inputs[4];
+    tw_tensor view = {.dtype = in->dtype, .data = (void *)r->inputs[first + 1]};
     twi_text summary = {0}, value = {0};
     tw_status status = TW_OK;
     for (int64_t i = 0; i < dims[0] && i < s->most && status == TW_OK; i++) {
         twi_image image = {(int)dims[1], (int)dims[2], (int)dims[3], r->workspace};
         if (in->dtype == TW_UINT8)
-            image.pixels = (uint8_t *)r->inputs[1] + i * pixels * dims[3];
+            image.pixels = (uint8_t *)r->inputs[first + 1] + i * pixels * dims[3];
         else if (pixels > 0)
-            to_bytes(&view, i * pixels * dims[3], pixels, dims[3], s->bad, image.pixels);
-        put_tag_of(&value, r->inputs[0], "image", s->most > 1, i);
+            to_bytes(&view, i * pixels * dims[3], pixels, dims[3], bad, image.pixels);
+        put_tag_of(&value, r->inputs[first], "image", s->most > 1, i);
         status = put_image(r, &value, &image);
         put_value(&summary, &value);
     }
@@ -436,8 +470,11 @@ typedef struct sounding {
 static tw_status prepare_audio(twi_prepare *p)
 {
     sounding s = {twi_attr_int(p->attrs, "max_outputs", 3), twi_attr_float(p->attrs, "sample_rate", 0)};
-    const tw_shape *shape = &p->inputs[1].shape;
+    const tw_shape *shape = &p->inputs[first_input(p->num_outputs) + 1].shape;
     int64_t channels = shape->rank == 3 ? shape->dims[2] : 1;
+    tw_status status = check_writer(p);
+    if (status != TW_OK)
+        return status;
     if ((double)shape->dims[1] * (double)channels > INT32_MAX / 4)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %lld frames of %lld channels are too much for a WAV",
                         p->op, p->node, (long long)shape->dims[1], (long long)channels);
@@ -447,16 +484,17 @@ static tw_status prepare_audio(twi_prepare *p)
 static tw_status run_audio(const twi_run *r)
 {
     const sounding *s = r->state;
-    const tw_shape *shape = &r->input_operands[1].shape;
+    int first = first_input(r->num_outputs);
+    const tw_shape *shape = &r->input_operands[first + 1].shape;
     int64_t frames = shape->dims[1], channels = shape->rank == 3 ? shape->dims[2] : 1;
-    float rate = r->num_inputs == 3 ? *(const float *)r->inputs[2] : s->rate;
+    float rate = r->num_inputs == first + 3 ? *(const float *)r->inputs[first + 2] : s->rate;
     twi_text summary = {0}, value = {0};
     if (!(rate > 0 && rate <= (float)INT32_MAX / 2))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': sample_rate must be > 0 and below 2^30, not %g", r->node,
                         (double)rate);
     for (int64_t i = 0; i < shape->dims[0] && i < s->most; i++) {
-        put_tag_of(&value, r->inputs[0], "audio", s->most > 1, i);
-        put_sound(&value, (const float *)r->inputs[1] + i * frames * channels, frames, channels, rate);
+        put_tag_of(&value, r->inputs[first], "audio", s->most > 1, i);
+        put_sound(&value, (const float *)r->inputs[first + 1] + i * frames * channels, frames, channels, rate);
         put_value(&summary, &value);
     }
     return finish(r, &summary);
@@ -476,14 +514,11 @@ static void put_tensor(twi_text *value, const tw_tensor *tensor)
     twi_arena_free(&arena);
 }
 
-/* Of the second version the first and the last input: the tag, and what the reader is told of the tensor. */
-static tw_status run_tensor(const twi_run *r)
+static tw_status make_tensor(const twi_run *r, int input, const tw_string *tag, const tw_string *about)
 {
-    bool second = r->num_inputs == 3;
-    const twi_operand *in = &r->input_operands[second];
-    const tw_string *tag = second ? r->inputs[0] : NULL, *about = second ? r->inputs[2] : NULL;
+    const twi_operand *in = &r->input_operands[input];
     tw_tensor view = {
-        .dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[second]};
+        .dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[input]};
     twi_text summary = {0}, value = {0};
     if (tag)
         put_bytes(&value, 1, tag->data ? tag->data : "", tag->size);
@@ -496,6 +531,20 @@ static tw_status run_tensor(const twi_run *r)
     return finish(r, &summary);
 }
 
+/* Of the second version the first and the last input: the tag, and what the reader is told of the tensor. */
+static tw_status run_tensor(const twi_run *r)
+{
+    bool second = r->num_inputs == 3;
+    return make_tensor(r, second, second ? r->inputs[0] : NULL, second ? r->inputs[2] : NULL);
+}
+
+/* The writer, a step, the tensor, the tag, what the reader is told, which may be nothing. */
+static tw_status run_write_tensor(const twi_run *r)
+{
+    const tw_string *about = r->inputs[4];
+    return make_tensor(r, 2, r->inputs[3], about->size ? about : NULL);
+}
+
 const twi_kernel twi_cpu_summary_kernels[] = {
     {"AudioSummary", "plain", 0, prepare_audio, run_audio, twi_free},
     {"AudioSummaryV2", "plain", 0, prepare_audio, run_audio, twi_free},
@@ -505,5 +554,10 @@ const twi_kernel twi_cpu_summary_kernels[] = {
     {"TensorSummary", "plain", 0, NULL, run_tensor},
     {"TensorSummaryV2", "plain", 0, NULL, run_tensor},
     {"MergeSummary", "plain", 0, NULL, run_merge},
+    {"WriteScalarSummary", "plain", 0, check_writer, run_scalar},
+    {"WriteHistogramSummary", "plain", 0, prepare_histogram, run_histogram},
+    {"WriteImageSummary", "plain", 0, prepare_images, run_images, twi_free},
+    {"WriteAudioSummary", "plain", 0, prepare_audio, run_audio, twi_free},
+    {"WriteSummary", "plain", 0, check_writer, run_write_tensor},
     {0},
 };

@@ -1,5 +1,8 @@
 /* event_file.c - event files for TensorBoard: records of Event messages, buffered, flushed every few seconds.
- * Lives here:  tw_event_writer. Never here: how records are framed (tfrecord.c), how values spread (base/histogram.c). */
+ * Lives here:  tw_event_writer. Never here: how records are framed (tfrecord.c), how values spread (base/histogram.c).
+ */
+#include "format/event_file.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/histogram.h"
@@ -14,7 +17,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <tower/io.h>
 #include <unistd.h>
 
 #define FLUSH_NS (5 * INT64_C(1000000000))
@@ -26,14 +28,9 @@ struct tw_event_writer {
     int64_t flushed_at; /* monotonic ns */
 };
 
-static tw_status add_event(tw_event_writer *writer, Twi__Event *event, tw_error *error)
+static tw_status add_bytes(tw_event_writer *writer, const void *bytes, size_t size, tw_error *error)
 {
     tw_status status = TW_OK;
-    event->wall_time = twi_wall_seconds();
-    uint8_t *bytes = twi_resize(NULL, twi__event__get_packed_size(event));
-    if (!bytes)
-        return twi_fail_memory(error, "writing an event");
-    size_t size = twi__event__pack(event, bytes);
     int64_t now = twi_monotonic_ns();
     pthread_mutex_lock(&writer->lock);
     twi_record_write(writer->file, bytes, size);
@@ -42,12 +39,22 @@ static tw_status add_event(tw_event_writer *writer, Twi__Event *event, tw_error 
         writer->flushed_at = now;
     }
     pthread_mutex_unlock(&writer->lock);
+    return status;
+}
+
+static tw_status add_event(tw_event_writer *writer, Twi__Event *event, tw_error *error)
+{
+    event->wall_time = twi_wall_seconds();
+    uint8_t *bytes = twi_resize(NULL, twi__event__get_packed_size(event));
+    if (!bytes)
+        return twi_fail_memory(error, "writing an event");
+    tw_status status = add_bytes(writer, bytes, twi__event__pack(event, bytes), error);
     twi_free(bytes);
     return status;
 }
 
 /* A new file, whose name nobody else has: by second, host, process and a number. */
-static tw_status create_file(tw_event_writer *writer, const char *directory, tw_error *error)
+static tw_status create_file(tw_event_writer *writer, const char *directory, const char *suffix, tw_error *error)
 {
     tw_status status = TW_ALREADY_EXISTS;
     char host[256] = "";
@@ -55,8 +62,8 @@ static tw_status create_file(tw_event_writer *writer, const char *directory, tw_
         snprintf(host, sizeof host, "localhost");
     for (int number = 0; status == TW_ALREADY_EXISTS; number++) {
         twi_text path = {0};
-        twi_text_printf(&path, "%s/events.out.tfevents.%010lld.%s.%ld.%d", directory, (long long)twi_wall_seconds(),
-                        host, (long)getpid(), number);
+        twi_text_printf(&path, "%s/events.out.tfevents.%010lld.%s.%ld.%d%s", directory, (long long)twi_wall_seconds(),
+                        host, (long)getpid(), number, suffix);
         if (path.failed)
             return twi_fail_memory(error, "making an event file");
         status = twi_file_create_new(path.data, &writer->file, error);
@@ -69,10 +76,8 @@ static tw_status create_file(tw_event_writer *writer, const char *directory, tw_
     return status;
 }
 
-tw_status tw_event_writer_create(const char *directory, tw_event_writer **writer, tw_error *error)
+tw_status twi_event_writer_create(const char *directory, const char *suffix, tw_event_writer **writer, tw_error *error)
 {
-    TWI_NEED(directory, "directory", error);
-    TWI_NEED(writer, "writer", error);
     tw_status status = TW_OK;
     Twi__Event version = TWI__EVENT__INIT;
     tw_event_writer *made = twi_alloc(sizeof *made);
@@ -81,7 +86,7 @@ tw_status tw_event_writer_create(const char *directory, tw_event_writer **writer
         return twi_fail_memory(error, "making an event file");
     pthread_mutex_init(&made->lock, NULL);
     TWI_TRY(twi_make_directories(directory, error));
-    TWI_TRY(create_file(made, directory, error));
+    TWI_TRY(create_file(made, directory, suffix, error));
     version.what_case = TWI__EVENT__WHAT_FILE_VERSION;
     version.file_version = "brain.Event:2";
     TWI_TRY(add_event(made, &version, error));
@@ -93,6 +98,13 @@ done:
         twi_files()->unlink(made->path);
     tw_event_writer_close(made, NULL);
     return status;
+}
+
+tw_status tw_event_writer_create(const char *directory, tw_event_writer **writer, tw_error *error)
+{
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(writer, "writer", error);
+    return twi_event_writer_create(directory, "", writer, error);
 }
 
 const char *tw_event_writer_path(const tw_event_writer *writer)
@@ -216,7 +228,28 @@ tw_status tw_event_writer_add_graph(tw_event_writer *writer, const void *graph_d
 {
     TWI_NEED(writer, "writer", error);
     TWI_NEED(graph_def, "graph_def", error);
+    return twi_event_writer_add_graph(writer, 0, graph_def, bytes, error);
+}
+
+tw_status twi_event_writer_add_event(tw_event_writer *writer, const void *event, size_t bytes, tw_error *error)
+{
+    twi_proto proto;
+    twi_proto_start(&proto, bytes);
+    Twi__Event *read = twi__event__unpack(&proto.allocator, bytes, event);
+    if (read)
+        twi__event__free_unpacked(read, &proto.allocator);
+    if (proto.out_of_memory)
+        return twi_fail_memory(error, "writing an event");
+    if (!read)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%zu bytes that should be a serialized Event are not one", bytes);
+    return add_bytes(writer, event, bytes, error);
+}
+
+tw_status twi_event_writer_add_graph(tw_event_writer *writer, int64_t step, const void *graph_def, size_t bytes,
+                                     tw_error *error)
+{
     Twi__Event event = TWI__EVENT__INIT;
+    event.step = step;
     event.what_case = TWI__EVENT__WHAT_GRAPH_DEF;
     event.graph_def = (ProtobufCBinaryData){bytes, (uint8_t *)graph_def};
     return add_event(writer, &event, error);
