@@ -709,6 +709,96 @@ static void a_staging_area_gives_what_was_put_there_in_order(void **state)
     end(&f);
 }
 
+/* A staging area of an int32 and a float, with room for one tuple. */
+typedef struct staging {
+    fixture f;
+    tw_output put, put_again, take, size, clear;
+} staging;
+
+static tw_output keyed(tw_graph *g, const char *op, int64_t key, int32_t index, const tw_output *values, int count)
+{
+    static const tw_dtype types[] = {TW_INT32, TW_FLOAT32};
+    tw_dtype given[2] = {0};
+    tw_output inputs[4] = {tw_scalar_of(g, TW_INT64, (double)key)};
+    bool puts = strstr(op, "Stage") != NULL;
+    inputs[1] = ints(g, count == 1 ? 1 : 2, count == 1 ? &index : (int32_t[]){0, index});
+    for (int i = 0; i < count && values; i++) {
+        inputs[2 + i] = values[i];
+        given[i] = tw_output_dtype(values[i]);
+    }
+    tw_attr attrs[] = {tw_attr_types("dtypes", types, 2), tw_attr_string("shared_name", "area"),
+                       tw_attr_int("capacity", 1), tw_attr_types("fake_dtypes", given, count)};
+    return add(g, op, inputs, 2 + (values ? count : 0), attrs, puts ? 4 : 3);
+}
+
+static staging make_staging(void)
+{
+    staging s = {.f = begin()};
+    tw_dtype types[] = {TW_INT32, TW_FLOAT32};
+    tw_attr area[] = {tw_attr_types("dtypes", types, 2), tw_attr_string("shared_name", "area"),
+                      tw_attr_int("capacity", 1)};
+    tw_output both[] = {ints(s.f.g, 2, (int32_t[]){1, 2}), tw_scalar(s.f.g, 3)};
+    s.put = keyed(s.f.g, "MapStage", 5, 1, both, 2);
+    s.put_again = keyed(s.f.g, "MapStage", 6, 1, both, 2);
+    s.take = keyed(s.f.g, "MapUnstage", 5, 1, NULL, 2);
+    s.size = add(s.f.g, "MapSize", NULL, 0, area, 3);
+    s.clear = add(s.f.g, "MapClear", NULL, 0, area, 3);
+    return s;
+}
+
+static void *run_put(void *user)
+{
+    staging *s = user;
+    tw_output node = {s->put_again.node, -1};
+    tw_error error = {0};
+    return (void *)(intptr_t)tw_session_run_in(s->f.s, 1, NULL, 0, &node, 1, NULL, &error);
+}
+
+static void a_staging_area_with_keys_that_is_full_lets_who_puts_something_there_wait(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        staging s = make_staging();
+        fixture f = s.f;
+        pthread_t thread;
+        void *status;
+        open_session(&f);
+        s.f = f;
+        assert_runs(s.put);
+        assert_int_equal(pthread_create(&thread, NULL, run_put, &s), 0);
+        if (way == 0)
+            EXPECT_INTS(s.take, 1, 2);
+        else if (way == 1)
+            assert_runs(s.clear);
+        else
+            tw_session_cancel(f.s);
+        pthread_join(thread, &status);
+        assert_int_equal((intptr_t)status, way == 2 ? TW_CANCELLED : TW_OK);
+        if (way < 2)
+            EXPECT_INTS(s.size, 1);
+        end(&f);
+    }
+}
+
+static void what_does_not_fit_a_staging_area_with_keys_is_refused(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_output number = ints(f.g, 1, (int32_t[]){1}), real = tw_scalar(f.g, 1), both[] = {number, real};
+    tw_output bound = keyed(f.g, "MapStage", 1, 2, both, 2), type = keyed(f.g, "MapStage", 1, 0, &real, 1);
+    tw_output order = keyed(f.g, "MapStage", 1, 0, both, 2), put = keyed(f.g, "MapStage", 1, 1, both, 2);
+    tw_output take = keyed(f.g, "MapUnstage", 1, 0, NULL, 1);
+    tw_output peek = keyed(f.g, "MapPeek", 1, 7, NULL, 2);
+    open_session(&f);
+    assert_run_fails(((tw_output){bound.node, -1}), TW_INVALID_ARGUMENT, "Index '2' for key '1' was out of bounds '2'");
+    assert_run_fails(((tw_output){type.node, -1}), TW_INVALID_ARGUMENT, "a value of float, component 0 has int32");
+    assert_run_fails(((tw_output){order.node, -1}), TW_INVALID_ARGUMENT, "Indices are not strictly ordered");
+    assert_runs(put);
+    assert_run_fails(take, TW_INVALID_ARGUMENT, "1 indices for 2 components");
+    assert_run_fails(peek, TW_INVALID_ARGUMENT, "Index '7' for key '1' was out of bounds '2'");
+    end(&f);
+}
+
 /* ---- critical sections ------------------------------------------------------------------------------------- */
 
 /* Two sections of one mutex: the long one doubles a variable once something comes through a gate, the short one adds
@@ -880,6 +970,8 @@ int main(void)
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
         cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),
         cmocka_unit_test(a_staging_area_gives_what_was_put_there_in_order),
+        cmocka_unit_test(a_staging_area_with_keys_that_is_full_lets_who_puts_something_there_wait),
+        cmocka_unit_test(what_does_not_fit_a_staging_area_with_keys_is_refused),
         cmocka_unit_test(runs_in_critical_sections_of_one_mutex_come_one_after_the_other),
         cmocka_unit_test(a_run_that_fails_in_a_critical_section_gives_the_lock_back),
         cmocka_unit_test(cancelling_a_session_ends_who_waits_for_a_lock),

@@ -58,6 +58,7 @@
     X(twi_barrier_ops)                                                                                                 \
     X(twi_mutex_ops)                                                                                                   \
     X(twi_accumulator_ops)                                                                                             \
+    X(twi_stage_map_ops)                                                                                               \
     X(twi_regions_ops)                                                                                                 \
     X(twi_files_ops)                                                                                                   \
     X(twi_collective_ops)                                                                                              \

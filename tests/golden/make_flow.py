@@ -1633,11 +1633,61 @@ def sections_of_functions():
     program.run([y[1]], {x: numbers(2, 2)})
 
 
+# ---- staging areas with keys -----------------------------------------------------------------------------------------
+
+
+def staged_by_keys():
+    x, k = tf.placeholder(tf.float32, [None], name="x"), tf.placeholder(tf.int64, [], name="k")
+    for kind in ("Map", "OrderedMap"):
+        area = dict(shared_name=kind)
+        whole = dict(dtypes=[tf.float32, tf.string], **area)
+
+        def op(name, **arguments):
+            return getattr(tf.raw_ops, kind + name)(**arguments)
+
+        both = op("Stage", key=k, indices=[0, 1], values=[x, tf.constant(["a", "b"])], **whole)
+        first, second = (op("Stage", key=k, indices=[i], values=[v], **whole) for i, v in ((0, x), (1, tf.constant("c"))))
+        wrong = op("Stage", key=k, indices=[1, 0], values=[tf.constant("c"), x], **whole)
+        take, peek = op("Unstage", key=k, indices=[0, 1], **whole), op("Peek", key=k, indices=[0, 1], **whole)
+        swapped = op("Peek", key=k, indices=[1, 0], dtypes=[tf.string, tf.float32], **area)
+        text = op("Unstage", key=k, indices=[1], dtypes=[tf.string], **area)
+        numbers_left = op("UnstageNoKey", indices=[0], dtypes=[tf.float32], **area)
+        following = op("UnstageNoKey", indices=[0, 1], **whole)
+        sizes, clear = [op("Size", **whole), op("IncompleteSize", **whole)], op("Clear", **whole)
+        program = Program()
+        for key in (5, 3, 8):
+            program.run(targets=[both], feeds={x: [key, 1], k: key})
+        program.run(targets=[both], feeds={x: [9], k: 5})  # is let go
+        program.run(sizes)
+        program.run(peek, {k: 3})
+        program.run(swapped, {k: 3})
+        program.run(take, {k: 8})
+        if kind == "OrderedMap":
+            program.run([following.key] + following.values)
+        else:
+            program.run(take, {k: 3})
+        program.run(text, {k: 5})
+        program.run(text, {k: 5})
+        program.run(sizes)
+        program.run([numbers_left.key] + numbers_left.values)
+        program.run(sizes)
+        program.run(targets=[first], feeds={x: [1], k: -1})
+        program.run(sizes)
+        program.run(targets=[first], feeds={x: [1], k: -1})
+        program.run(targets=[second], feeds={k: -1})
+        program.run([following.key] + following.values)
+        program.run(targets=[wrong], feeds={x: [1], k: 7})
+        program.run(targets=[first], feeds={x: [1], k: 2})
+        program.run(targets=[both], feeds={x: [1], k: 4})
+        program.run(targets=[clear])
+        program.run(sizes)
+
+
 def write_more():
     tf.enable_resource_variables()
-    for function, v2 in ((constants_after_updates, True), (sections_of_a_graph, False), (sections_side_by_side, False),
-                         (sections_in_branches_and_rounds, False), (sections_in_branches_and_rounds, True),
-                         (sections_of_functions, True)):
+    for function, v2 in ((constants_after_updates, True), (staged_by_keys, False), (sections_of_a_graph, False),
+                         (sections_side_by_side, False), (sections_in_branches_and_rounds, False),
+                         (sections_in_branches_and_rounds, True), (sections_of_functions, True)):
         (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()
         name = function.__name__ + ("_of_functions" if v2 and "branches" in function.__name__ else "")
         with tf.Graph().as_default() as graph:

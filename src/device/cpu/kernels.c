@@ -106,6 +106,7 @@
     X(twi_cpu_barrier_kernels)                                                                                         \
     X(twi_cpu_mutex_kernels)                                                                                           \
     X(twi_cpu_accumulator_kernels)                                                                                     \
+    X(twi_cpu_stage_map_kernels)                                                                                       \
     X(twi_cpu_regions_kernels)                                                                                         \
     X(twi_cpu_files_kernels)                                                                                           \
     X(twi_cpu_cross_kernels)                                                                                           \
