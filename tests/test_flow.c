@@ -101,9 +101,9 @@ static int one_of = 1; /* of so many cases one is run */
 static bool is_bound(const char *node, size_t size)
 {
     static const char *const words[] = {
-        "Variable",    "VarHandle", "Assign",     "Apply",   "Scatter",   "Queue",         "Stack",
-        "TensorArray", "Table",     "Iterator",   "loc:@",   "CountUpTo", "Accumulator",   "ResourceGather",
-        "Mutex",       "MapStage",  "MapUnstage", "MapPeek", "MapSize",   "MapIncomplete", "MapClear"};
+        "Variable",   "VarHandle", "Assign",  "Apply",         "Scatter",     "Queue",          "Stack", "TensorArray",
+        "Table",      "Iterator",  "loc:@",   "CountUpTo",     "Accumulator", "ResourceGather", "Mutex", "MapStage",
+        "MapUnstage", "MapPeek",   "MapSize", "MapIncomplete", "MapClear",    "DestroyResource"};
     bool bound = false;
     for (size_t i = 0; i < sizeof words / sizeof *words && !bound; i++)
         bound = memmem(node, size, words[i], strlen(words[i]));

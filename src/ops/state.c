@@ -84,6 +84,9 @@ const twi_op twi_state_ops[] = {
      TWI_STATEFUL, "h"},
     {"DisableCopyOnRead", "resource:resource", "", "", twi_shape_unknown, NULL, TWI_STATEFUL, "h",
      .planned_as = "NoOp"},
+    /* here alone the value ends to be there: no run may read it before another one has assigned it anew */
+    {"DestroyResourceOp", "resource:resource", "", "ignore_lookup_error:bool=true", twi_shape_unknown, NULL,
+     TWI_STATEFUL | TWI_HOST_ONLY, "h"},
     {"VariableShape", "input:resource", "output:out_type", "out_type:{int32,int64}=int32", variable_shape_shape,
      twi_not_differentiable, TWI_METADATA, "h"},
     {"AssignVariableOp", "resource:resource, value:dtype", "", "dtype:type; validate_shape:bool=false", update_shape,

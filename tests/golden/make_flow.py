@@ -1633,6 +1633,27 @@ def sections_of_functions():
     program.run([y[1]], {x: numbers(2, 2)})
 
 
+# ---- variables that end ----------------------------------------------------------------------------------------------
+
+
+def destroyed_variables():
+    v = tf.get_variable("v", initializer=numbers(2))
+    destroy, strict = (tf.raw_ops.DestroyResourceOp(resource=v.handle, ignore_lookup_error=i) for i in (True, False))
+    there, value = tf.is_variable_initialized(v), v.read_value()
+    program = Program()
+    program.run(targets=[destroy])
+    program.run(targets=[strict])
+    program.run(targets=[v.initializer])
+    program.run([there, value])
+    program.run(targets=[strict])
+    program.run([there])
+    program.run([value])
+    program.run(targets=[v.initializer])
+    program.run([there, value])
+    program.run(targets=[destroy])
+    program.run([there])
+
+
 # ---- staging areas with keys -----------------------------------------------------------------------------------------
 
 
@@ -1685,7 +1706,8 @@ def staged_by_keys():
 
 def write_more():
     tf.enable_resource_variables()
-    for function, v2 in ((constants_after_updates, True), (staged_by_keys, False), (sections_of_a_graph, False),
+    for function, v2 in ((constants_after_updates, True), (destroyed_variables, False), (staged_by_keys, False),
+                         (sections_of_a_graph, False),
                          (sections_side_by_side, False), (sections_in_branches_and_rounds, False),
                          (sections_in_branches_and_rounds, True), (sections_of_functions, True)):
         (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()

@@ -187,6 +187,28 @@ static tw_status run_is_initialized(const twi_run *r)
     return TW_OK;
 }
 
+/* state: whether a variable that has no value is no error. A kernel that is prepared may be shown no resource yet. */
+static tw_status prepare_destroy(twi_prepare *p)
+{
+    const twi_resource *variable = p->inputs[0].resource;
+    bool ignores = twi_attr_bool(p->attrs, "ignore_lookup_error", true);
+    if (variable && variable->object)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': its input 0 is not the handle of a variable", p->op,
+                        p->node);
+    p->varies = true;
+    return twi_keep(p, &ignores, sizeof ignores);
+}
+
+/* The memory stays, for plans that were made for it; what has no value cannot be read. */
+static tw_status run_destroy(const twi_run *r)
+{
+    twi_resource *variable = r->input_operands[0].resource;
+    bool was = variable && atomic_exchange(&variable->initialized, false);
+    return was || *(const bool *)r->state ? TW_OK
+                                          : twi_fail(r->error, TW_NOT_FOUND, "Resource localhost/%s does not exist.",
+                                                     variable ? variable->name : "");
+}
+
 static tw_status run_variable_shape(const twi_run *r)
 {
     tw_shape shape = r->input_operands[0].shape;
@@ -355,6 +377,7 @@ const twi_kernel twi_cpu_state_kernels[] = {
     {"VarHandleOp", "plain", 0},
     {"ReadVariableOp", "plain", ANY_TYPE, prepare_update, run_read},
     {"VarIsInitializedOp", "plain", 0, NULL, run_is_initialized},
+    {"DestroyResourceOp", "plain", 0, prepare_destroy, run_destroy, twi_free},
     {"VariableShape", "plain", 0, NULL, run_variable_shape},
     {"AssignVariableOp", "plain", ANY_TYPE, prepare_update, run_assign},
     {"AssignAddVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_add},
