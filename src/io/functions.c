@@ -36,6 +36,7 @@ struct twi_functions {
     twi_map by_name; /* Twi__FunctionDef */
     TWI_ARRAY(Twi__NodeDef *) nodes;
     twi_map passed; /* "call:8" -> what the call gives there, where it is a handle or what it was given itself */
+    twi_map gradients;             /* name -> twi_function_gradient */
     const char *stack[MOST_CALLS]; /* names of the functions that are being inlined */
     int depth, made, most;           /* nodes made so far, and how many there may be */
     bool lacks_memory;               /* a function could not be looked up for want of memory */
@@ -1085,6 +1086,102 @@ done:
     return status;
 }
 
+/* ---- gradients of functions -------------------------------------------------------------------------------------- */
+
+/* The function that the library says gives the gradient of this one; NULL: it says nothing. */
+static const Twi__FunctionDef *registered_gradient(twi_functions *f, const Twi__FunctionDef *function)
+{
+    const Twi__FunctionDef *found = NULL;
+    for (size_t i = 0; i < f->num_libraries && !found; i++)
+        for (size_t k = 0; k < f->libraries[i].message->n_gradient && !found; k++) {
+            const Twi__GradientDef *gradient = f->libraries[i].message->gradient[k];
+            if (strcmp(gradient->function_name, function->signature->name) == 0)
+                found = twi_map_get(&f->by_name, gradient->gradient_func);
+        }
+    return found;
+}
+
+/* The arguments as nodes of their own: what is given twice is two. The controls follow. */
+static tw_status name_arguments(lowering *l, size_t count, char **inputs, char **original)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    for (size_t i = 0; i < count && status == TW_OK; i++) {
+        attr_value type = type_value("T", type_at(l->node, "Tin", i));
+        if (type.value.type == PROTO_RESOURCE)
+            return twi_fail(f->error, TW_UNIMPLEMENTED,
+                            "node '%s' (%s): its input %zu is a handle, which has no gradient", l->name, l->node->op,
+                            i);
+        original[i] = l->node->input[i];
+        inputs[i] = PRINT("%s/x_%zu", l->name, i);
+        status = add(f, "Identity", inputs[i], l->device, (const char *const *)&l->inputs[i], 1, &type, 1);
+    }
+    for (size_t i = l->num_data; i < l->node->n_input; i++) {
+        original[count + i - l->num_data] = l->node->input[i];
+        inputs[count + i - l->num_data] = l->inputs[i];
+    }
+    return status;
+}
+
+static const char *control_on(twi_functions *f, const char *value)
+{
+    const char *colon = strrchr(value, ':');
+    return PRINT("^%.*s", colon ? (int)(colon - value) : (int)strlen(value), value);
+}
+
+/* An IdentityN of the arguments (twi_function_gradient). Inputs: the function's arguments, then a gradient for each of
+ * its results. */
+static tw_status lower_gradient(lowering *l)
+{
+    twi_functions *f = l->f;
+    const Twi__FunctionDef *function = function_of(f, l->node, "f"), *gradient = registered_gradient(f, function);
+    size_t arguments = function->signature->n_input_arg, results = function->signature->n_output_arg;
+    size_t controls = l->node->n_input - l->num_data, count = arguments + controls;
+    if (gradient)
+        return call_function(l, gradient, 0);
+    if (l->num_data != arguments + results || count_types(l->node, "Tin") != l->num_data ||
+        count_types(l->node, "Tout") != arguments || !arguments || !results)
+        return twi_fail(f->error, TW_INVALID_ARGUMENT,
+                        "node '%s' (%s) has %zu inputs and %zu outputs; its function takes %zu and gives %zu", l->name,
+                        l->node->op, l->num_data, count_types(l->node, "Tout"), arguments, results);
+    char **original = twi_arena_alloc(f->arena, sizeof *original * (count + 1));
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (count + 2 * results + 2));
+    twi_function_gradient *noted = twi_arena_alloc(f->arena, sizeof *noted);
+    Twi__NodeDef body = *l->node;
+    lowering within = *l;
+    call c;
+    attr_value types = copied_value(l->node, "Tout");
+    if (!original || !inputs || !noted)
+        return fail_memory(f);
+    tw_status status = name_arguments(l, arguments, (char **)inputs, original);
+    body.input = original;
+    body.n_input = count;
+    within.node = &body;
+    within.inputs = (char **)inputs;
+    within.num_data = arguments;
+    if (status == TW_OK)
+        status = open_called(&within, function, 0, &c);
+    if (status == TW_OK)
+        status = inline_function(f, &c.place, c.results, c.controls);
+    if (status != TW_OK)
+        return status;
+    *noted = (twi_function_gradient){(int)arguments, (int)controls, (int)results, c.results, l->inputs + arguments};
+    for (size_t i = 0; i < results; i++) {
+        inputs[count + 2 * i] = control_on(f, noted->ys[i]);
+        inputs[count + 2 * i + 1] = control_on(f, noted->dys[i]);
+        if (!inputs[count + 2 * i] || !inputs[count + 2 * i + 1])
+            return fail_memory(f);
+    }
+    types.name = "T";
+    status = add(f, "IdentityN", l->name, l->device, inputs, count + 2 * results, &types, 1);
+    return status == TW_OK && !twi_map_put(&f->gradients, l->name, noted) ? fail_memory(f) : status;
+}
+
+const twi_function_gradient *twi_functions_gradient(const twi_functions *f, const char *name)
+{
+    return f ? twi_map_get(&f->gradients, name) : NULL;
+}
+
 /* ---- batch normalization that keeps averages --------------------------------------------------------------------- */
 
 /* TensorFlow 2's gives moving averages of mean and variance, in which the batch has this part. */
@@ -1193,6 +1290,7 @@ static const struct {
     {"StatelessWhile", {"cond", "body"}, lower_while},
     {"Case", {"branches", NULL}, lower_case},
     {"StatelessCase", {"branches", NULL}, lower_case},
+    {"SymbolicGradient", {"f", NULL}, lower_gradient},
     {"ParseExampleDataset", {NULL}, lower_parse},
     {"ParseExampleDatasetV2", {NULL}, lower_parse},
     {"ExperimentalParseExampleDataset", {NULL}, lower_parse},
@@ -1354,6 +1452,7 @@ void twi_functions_free(twi_functions *f)
     twi_free(f->libraries);
     twi_map_free(&f->by_name);
     twi_map_free(&f->passed);
+    twi_map_free(&f->gradients);
     twi_array_free(&f->nodes);
     twi_free(f);
 }

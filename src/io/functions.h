@@ -21,6 +21,17 @@ tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_f
 Twi__NodeDef **twi_functions_nodes(const twi_functions *functions, size_t *count);
 /* Of a call that has stayed as it is: the function that it names and the library lacks, in the arena; else NULL. */
 const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, const Twi__NodeDef *node);
+
+/* The gradient of a function (SymbolicGradient): a node that was made an IdentityN of the function's arguments, which
+ * are to be replaced by the gradients of ys by them, where dys flow in; all names of nodes. Its data inputs are the
+ * arguments, then come `controls` of its own, and some that only bring ys and dys before it. */
+typedef struct twi_function_gradient {
+    int arguments, controls, count;
+    char **ys, **dys; /* [count] */
+} twi_function_gradient;
+
+/* What is noted of the node of that name; NULL: nothing. */
+const twi_function_gradient *twi_functions_gradient(const twi_functions *functions, const char *name);
 void twi_functions_free(twi_functions *functions); /* NULL is fine */
 
 #endif

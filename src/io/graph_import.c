@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tower/io.h>
+#include <tower/ops.h>
 
 /* A file of few bytes can ask for much memory: a constant whose single value is repeated, a node with many outputs.
  * This much is granted beyond what is proportional to its size. */
@@ -966,6 +967,36 @@ static tw_status tell_variants(importer *m, const item *item, const tw_output *i
     return TW_OK;
 }
 
+/* Of the gradient of a function: inputs[i], an argument, becomes the gradient by it, zeros where none flows. */
+static void differentiate(importer *m, const item *item, const twi_function_gradient *g, tw_output *inputs)
+{
+    enum { MOST_NODES = 1 << 20 }; /* gradients of gradients grow fast */
+    tw_graph *graph = m->graph;
+    tw_output *ends = twi_arena_alloc(&m->arena, sizeof *ends * (size_t)(2 * g->count + g->arguments + 1));
+    tw_output *dys = ends + g->count, *gradients = dys + g->count;
+    for (int i = 0; i < 2 * g->count && ends; i++) {
+        source from = {0};
+        if (find_source(m, i < g->count ? g->ys[i] : g->dys[i - g->count], &from) != TW_OK || from.index < 0) {
+            graph->error = *m->error;
+            return;
+        }
+        ends[i] = (tw_output){m->items[from.node].made, from.index};
+    }
+    if (!ends)
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding '%s'", item->name);
+    else if (graph->loops)
+        twi_graph_fail(graph, TW_UNIMPLEMENTED, "the gradient of a function in a graph that has loops");
+    else if (graph->nodes.count > MOST_NODES)
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "gradients of functions become more than %d nodes", MOST_NODES);
+    if (graph->error.status != TW_OK)
+        return;
+    tw_enter_name_scope(graph, "%s", item->name);
+    tw_gradients(graph, ends, g->count, dys, inputs, g->arguments, gradients);
+    for (int i = 0; i < g->arguments; i++)
+        inputs[i] = gradients[i].node ? gradients[i] : tw_zeros_like(graph, inputs[i]);
+    tw_leave_name_scope(graph);
+}
+
 static tw_node *add_node(importer *m, item *item, tw_output *inputs)
 {
     tw_graph *graph = m->graph;
@@ -974,6 +1005,11 @@ static tw_node *add_node(importer *m, item *item, tw_output *inputs)
         inputs[i] = goes_back(m, item, (size_t)i) && !item->why
                         ? inputs[0]
                         : (tw_output){m->items[item->inputs[i].node].made, item->inputs[i].index};
+    const twi_function_gradient *gradient = item->why ? NULL : twi_functions_gradient(m->functions, item->def->name);
+    if (gradient && graph->error.status == TW_OK) {
+        differentiate(m, item, gradient, inputs);
+        num_inputs = gradient->arguments + gradient->controls;
+    }
     for (int i = 0; i < item->num_attrs && !item->why; i++)
         if (tell_variants(m, item, inputs, &item->attrs[i]) != TW_OK) {
             graph->error = *m->error;

@@ -15,6 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework.function import Defun
 from tensorflow.python.ops import control_flow_ops
 from tensorflow.python.training import moving_averages
 
@@ -1633,6 +1634,38 @@ def sections_of_functions():
     program.run([y[1]], {x: numbers(2, 2)})
 
 
+# ---- gradients of functions ------------------------------------------------------------------------------------------
+
+
+def gradients_of_functions():
+    """As TensorFlow 1's function.Defun has them: by the function's own nodes, or by another function."""
+
+    @Defun(tf.float32, tf.float32, tf.float32, tf.int32)
+    def several(x, y, unused, n):
+        return tf.exp(x) * y, tf.reduce_sum(tf.square(x) * tf.cast(n, tf.float32))
+
+    @Defun(tf.float32, tf.float32)
+    def outer(x, y):
+        first, second = several(x, y, y, 3)
+        return several(first, x, x, 2)[0] + second
+
+    @Defun(tf.float32, tf.float32)
+    def own_gradient(x, dy):
+        return tf.cos(x) * dy * 100
+
+    @Defun(tf.float32, grad_func=own_gradient)
+    def own(x):
+        return tf.sin(x)
+
+    x, y = tf.placeholder(tf.float32, [2], name="x"), tf.placeholder(tf.float32, [2], name="y")
+    a, b = several(x, y, y, 3)
+    ways = [tf.reduce_sum(a * a) + b, tf.reduce_sum(several(x, x, y, 1)[0]), tf.reduce_sum(outer(x, y)),
+            tf.reduce_sum(own(x) * y)]
+    program = Program()
+    for way in ways:
+        program.run([g for g in tf.gradients(way, [x, y]) if g is not None], {x: numbers(2), y: numbers(2, 3)})
+
+
 # ---- variables that end ----------------------------------------------------------------------------------------------
 
 
@@ -1704,12 +1737,33 @@ def staged_by_keys():
         program.run(sizes)
 
 
+def write_wrong_gradient():
+    """Of a function whose results have more gradients than the node is given."""
+
+    @Defun(tf.float32, tf.float32, func_name="product")
+    def product(x, y):
+        return x * y
+
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        tf.gradients(product(x, x), [x])
+        definition = graph.as_graph_def()
+    for n in definition.node:
+        if n.op == "SymbolicGradient":
+            del n.input[2:]
+            del n.attr["Tin"].list.type[2:]
+    with open(os.path.join(HERE, "flow", "wrong_gradient_of_a_function.pb"), "wb") as file:
+        file.write(definition.SerializeToString(deterministic=True))
+    out.append("graph wrong_gradient_of_a_function")
+    out.append("refused 3 has 2 inputs and 2 outputs; its function takes 2 and gives 1")
+
+
 def write_more():
     tf.enable_resource_variables()
-    for function, v2 in ((constants_after_updates, True), (destroyed_variables, False), (staged_by_keys, False),
-                         (sections_of_a_graph, False),
-                         (sections_side_by_side, False), (sections_in_branches_and_rounds, False),
-                         (sections_in_branches_and_rounds, True), (sections_of_functions, True)):
+    for function, v2 in ((constants_after_updates, True), (gradients_of_functions, False), (destroyed_variables, False),
+                         (staged_by_keys, False), (sections_of_a_graph, False), (sections_side_by_side, False),
+                         (sections_in_branches_and_rounds, False), (sections_in_branches_and_rounds, True),
+                         (sections_of_functions, True)):
         (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()
         name = function.__name__ + ("_of_functions" if v2 and "branches" in function.__name__ else "")
         with tf.Graph().as_default() as graph:
@@ -1717,6 +1771,7 @@ def write_more():
             function()
             with open(os.path.join(HERE, "flow", name + ".pb"), "wb") as file:
                 file.write(graph.as_graph_def().SerializeToString(deterministic=True))
+    write_wrong_gradient()
 
 
 def main():
