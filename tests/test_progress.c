@@ -421,6 +421,14 @@ static void handlers_run_on_one_thread(void **state)
     close_terminal(128 + SIGTERM);
 }
 
+/* timeout(1) sends its signal twice. No second passes here between the two. */
+static void signals_of_one_second_are_one(void **state)
+{
+    (void)state;
+    assert_runs(0, BY_LOOKS("0") TRAIN "--max-steps 1000000 --train-dir twice >lines & job=$!; "
+                "seen 'step 1,' lines && kill -HUP $job && kill -TERM $job; wait $job; grep '^saved as twice/' lines");
+}
+
 /* An event log that is a pipe holds the program up until somebody writes to it. */
 static void what_takes_long_is_said_after_two_seconds(void **state)
 {
@@ -457,6 +465,7 @@ int main(void)
         cmocka_unit_test(ctrl_c_saves_and_leaves_the_terminal_as_it_was),
         cmocka_unit_test(after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote),
         cmocka_unit_test(a_narrower_terminal_gets_a_narrower_panel),
+        cmocka_unit_test(signals_of_one_second_are_one),
         cmocka_unit_test(handlers_run_on_one_thread),
         cmocka_unit_test(warnings_stand_above_the_panel_and_are_not_lost),
         cmocka_unit_test(what_takes_long_is_said_after_two_seconds),

@@ -1,6 +1,8 @@
 /* signals.c - see signals.h. */
 #include "signals.h"
 
+#include "clock.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,9 +27,17 @@ static void *stand_by(void *unused)
     return NULL;
 }
 
+/* What asks once may send more: timeout(1) signals its child and then its whole process group, mpirun hands on what the
+ * terminal has sent already. So what comes within a second belongs to the first. */
 static void note_stop(int number)
 {
-    if (stop_signal)
+    enum { ONCE = 1 };
+    static double asked; /* handlers run on one thread */
+    if (!stop_signal)
+        asked = seconds_now();
+    else if (seconds_now() - asked < ONCE)
+        return;
+    else
         _exit(128 + number); /* the latest checkpoint is whole: saving renames only what is complete */
     stop_signal = number;
     if (notice && write(STDERR_FILENO, notice, strlen(notice)) < 0)

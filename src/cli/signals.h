@@ -1,4 +1,5 @@
-/* signals.h - being asked to stop: the work in hand is finished and saved first; a second signal ends at once. */
+/* signals.h - being asked to stop: the work in hand is finished and saved first; a second signal, a second
+ * later or more, ends at once. */
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
 
