@@ -111,6 +111,34 @@ static inline void skip_syncs(void)
     twi_set_files(&quick);
 }
 
+/* Removes a scratch folder and all in it; one that is not there is fine. */
+static inline void remove_scratch(const char *folder)
+{
+    char path[512];
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && unlink(path) != 0)
+            remove_scratch(path);
+    }
+    if (directory)
+        closedir(directory);
+    rmdir(folder);
+}
+
+/* What tests have not removed goes with the process that made it, and not with its children. */
+static struct {
+    char paths[256][256];
+    int count;
+    pid_t owner;
+} scratch;
+
+static inline void remove_all_scratch(void)
+{
+    for (int i = 0; i < scratch.count && scratch.owner == getpid(); i++)
+        remove_scratch(scratch.paths[i]);
+}
+
 /* A new empty folder for one test. */
 static inline const char *scratch_folder(void)
 {
@@ -119,6 +147,12 @@ static inline const char *scratch_folder(void)
     snprintf(path, sizeof path, "%s/tower-test-XXXXXX", base ? base : P_tmpdir);
     if (!mkdtemp(path))
         abort();
+    if (scratch.count == 0) {
+        scratch.owner = getpid();
+        atexit(remove_all_scratch);
+    }
+    if (scratch.count < (int)(sizeof scratch.paths / sizeof *scratch.paths))
+        strcpy(scratch.paths[scratch.count++], path);
     return path;
 }
 
@@ -132,20 +166,6 @@ static inline int count_files(const char *folder, const char *part)
     if (directory)
         closedir(directory);
     return count;
-}
-
-/* Removes a scratch folder and the files (no folders) in it. */
-static inline void remove_scratch(const char *folder)
-{
-    char path[512];
-    DIR *directory = opendir(folder);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(folder);
 }
 
 #endif
