@@ -240,6 +240,7 @@ static void rare_ops_give_the_results_of_tensorflow(void **state)
     (void)state;
     twt_run_golden("ops_rare.txt");
     twt_run_golden("ops_other.txt");
+    twt_run_golden("ops_extra.txt");
 }
 
 static void rare_ops_are_the_same_in_every_type(void **state)
@@ -247,6 +248,7 @@ static void rare_ops_are_the_same_in_every_type(void **state)
     (void)state;
     twt_each_case("ops_rare.txt", look);
     twt_each_case("ops_other.txt", look);
+    twt_each_case("ops_extra.txt", look);
 }
 
 static void that_was_much(void **state)

@@ -135,8 +135,8 @@ static void look(twt_case *c)
 
 static void ops_survive_failing_memory(void **state)
 {
-    static const char *const files[] = {"ops_math.txt", "ops_array.txt", "ops_nn.txt", "ops_image.txt", "ops_rare.txt",
-                                        "ops_complex.txt", "ops_other.txt"};
+    static const char *const files[] = {"ops_math.txt", "ops_array.txt",   "ops_nn.txt",    "ops_image.txt",
+                                        "ops_rare.txt", "ops_complex.txt", "ops_other.txt", "ops_extra.txt"};
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         twt_each_case(files[i], look);

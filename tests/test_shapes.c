@@ -458,6 +458,7 @@ static void run_all(const tw_session_options *options)
     run_file(GOLDEN_DIR "/quantized.txt", options, false);
     run_file(GOLDEN_DIR "/more.txt", options, false);
     run_file(GOLDEN_DIR "/later.txt", options, false);
+    run_file(GOLDEN_DIR "/latest.txt", options, false);
 }
 
 static void programs_of_computed_shapes_give_tensorflows_results(void **state)
@@ -506,6 +507,7 @@ static void what_is_fed_wrong_is_refused_or_gives_values(void **state)
     run_file(GOLDEN_DIR "/untried.txt", &options, true);
     run_file(GOLDEN_DIR "/more.txt", &options, true);
     run_file(GOLDEN_DIR "/later.txt", &options, true);
+    run_file(GOLDEN_DIR "/latest.txt", &options, true);
 }
 
 int main(void)

@@ -52,9 +52,8 @@ static bool is_new(const twt_case *c)
 
 static void each_kind(void (*look)(twt_case *c))
 {
-    static const char *const files[] = {"ops_math.txt",  "ops_array.txt", "ops_nn.txt",
-                                        "ops_image.txt", "ops_rare.txt",  "ops_complex.txt",
-                                        "ops_other.txt"};
+    static const char *const files[] = {"ops_math.txt", "ops_array.txt",   "ops_nn.txt",    "ops_image.txt",
+                                        "ops_rare.txt", "ops_complex.txt", "ops_other.txt", "ops_extra.txt"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         twt_each_case(files[i], look);
     num_seen = 0;

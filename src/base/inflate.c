@@ -89,28 +89,38 @@ static tw_status expand(expansion *x, const char *path, const char *kind, const 
     return TW_OK;
 }
 
-tw_status twi_file_open_packed(const char *path, const char *kind, twi_file_reader **reader, tw_error *error)
+tw_status twi_inflate(const char *name, const char *kind, const char *packed, size_t packed_size, char **bytes,
+                      size_t *size, tw_error *error)
 {
     expansion x = {.z = {.zalloc = allocate, .zfree = release}};
-    char *packed = NULL;
-    size_t size;
-    *reader = NULL;
-    if (!twi_packing(kind))
+    *bytes = NULL;
+    *size = 0;
+    if (!twi_packing(kind) || !*kind)
         return twi_fail(error, TW_INVALID_ARGUMENT, "Unsupported compression type '%s', expected GZIP or ZLIB", kind);
-    if (!*kind)
+    if (inflateInit2(&x.z, WINDOW + (strcmp(kind, "GZIP") == 0 ? WITH_GZIP_HEAD : 0)) != Z_OK)
+        return twi_fail_memory(error, "unpacking a file");
+    tw_status status = expand(&x, name, kind, packed, packed_size, error);
+    inflateEnd(&x.z);
+    if (status == TW_OK) {
+        *bytes = x.bytes;
+        *size = x.used;
+    } else {
+        twi_free(x.bytes);
+    }
+    return status;
+}
+
+tw_status twi_file_open_packed(const char *path, const char *kind, twi_file_reader **reader, tw_error *error)
+{
+    char *packed = NULL, *bytes;
+    size_t packed_size = 0, size;
+    *reader = NULL;
+    if (twi_packing(kind) && !*kind)
         return twi_file_open(path, reader, error);
-    tw_status status = twi_file_read(path, PTRDIFF_MAX, &packed, &size, error);
+    tw_status status = twi_packing(kind) ? twi_file_read(path, PTRDIFF_MAX, &packed, &packed_size, error) : TW_OK;
     if (status != TW_OK)
         return status;
-    if (inflateInit2(&x.z, WINDOW + (strcmp(kind, "GZIP") == 0 ? WITH_GZIP_HEAD : 0)) == Z_OK) {
-        status = expand(&x, path, kind, packed, size, error);
-        inflateEnd(&x.z);
-    } else {
-        status = twi_fail_memory(error, "unpacking a file");
-    }
+    status = twi_inflate(path, kind, packed, packed_size, &bytes, &size, error);
     twi_free(packed);
-    if (status == TW_OK)
-        return twi_file_open_bytes(path, x.bytes, x.used, reader, error);
-    twi_free(x.bytes);
-    return status;
+    return status == TW_OK ? twi_file_open_bytes(path, bytes, size, reader, error) : status;
 }

@@ -78,6 +78,32 @@ static tw_status solve_shape(twi_inference *c)
     return status;
 }
 
+/* Bands [..., k, n], the diagonal first of a lower triangle and last of an upper one; rhs [..., n, m] */
+static tw_status banded_shape(twi_inference *c)
+{
+    tw_shape bands = c->inputs[0], rhs = c->inputs[1], batch, out = rhs;
+    int64_t n;
+    tw_status status = twi_expect_rank_at_least(c, 0, 2);
+    if (status == TW_OK)
+        status = twi_expect_rank_at_least(c, 1, 2);
+    if (status != TW_OK || bands.rank < 0 || rhs.rank < 0)
+        return status;
+    if (bands.dims[bands.rank - 2] == 0)
+        return TWI_REFUSE(c, "a matrix without bands, expected the diagonal at least");
+    if (!twi_merge_dims(bands.dims[bands.rank - 1], rhs.dims[rhs.rank - 2], &n))
+        return TWI_REFUSE(c, "%lld equations, but %lld right sides", (long long)bands.dims[bands.rank - 1],
+                          (long long)rhs.dims[rhs.rank - 2]);
+    bands.rank -= 2;
+    rhs.rank -= 2;
+    status = twi_merge_shapes(bands, rhs, &batch, c->error);
+    if (status != TW_OK)
+        return status;
+    memcpy(out.dims, batch.dims, sizeof *out.dims * (size_t)batch.rank);
+    out.dims[batch.rank] = n;
+    c->outputs[0] = out;
+    return TW_OK;
+}
+
 /* e [..., n], v [..., n, n] or nothing */
 static tw_status eigen_shape(twi_inference *c)
 {
@@ -249,6 +275,27 @@ static void triangular_gradient(twi_gradient *g)
          lower = twi_attr_bool(&g->node->attrs, "lower", true);
     solve_gradients(g, solve(g, X(0), DY(0), lower, !adjoint));
     g->dx[0] = band(g, g->dx[0], lower);
+}
+
+static void banded_gradient(twi_gradient *g)
+{
+    bool adjoint = twi_attr_bool(&g->node->attrs, "adjoint", false),
+         lower = twi_attr_bool(&g->node->attrs, "lower", true);
+    tw_shape bands = tw_output_shape(X(0));
+    int64_t count = bands.rank < 2 ? -1 : bands.dims[bands.rank - 2];
+    if (count < 0) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED,
+                       "the gradient of BandedTriangularSolve '%s' needs to know how many bands "
+                       "there are",
+                       g->node->name);
+        return;
+    }
+    solve_gradients(g, twi_build(G, "BandedTriangularSolve", TWI_INPUTS(X(0), DY(0)),
+                                 TWI_ATTRS(tw_attr_bool("lower", lower), tw_attr_bool("adjoint", !adjoint))));
+    int64_t k[] = {lower ? 1 - count : 0, lower ? 0 : count - 1};
+    g->dx[0] =
+        twi_build(G, "MatrixDiagPartV3", TWI_INPUTS(g->dx[0], twi_constant_ints(G, k, 2), twi_number_like(g, X(0), 0)),
+                  TWI_ATTRS(tw_attr_string("align", "LEFT_RIGHT")));
 }
 
 static tw_output or_zeros(twi_gradient *g, tw_output dy, tw_output like)
@@ -535,9 +582,11 @@ const twi_op twi_linear_ops[] = {
     {"MatrixTriangularSolve", "matrix:T, rhs:T", "output:T",
      "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half," TWI_COMPLEX "}", solve_shape,
      triangular_gradient},
+    {"BandedTriangularSolve", "matrix:T, rhs:T", "output:T", "lower:bool=true; adjoint:bool=false; T:" FIELD,
+     banded_shape, banded_gradient, TWI_HOST_ONLY},
     {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" FIELD, eigen_shape, eigen_gradient},
-    {"Eig", "input:T", "e:Tout, v:Tout", "compute_v:bool=true; T:{float,double," TWI_COMPLEX "}; Tout:{" TWI_COMPLEX "}",
-     eigen_shape, NULL, TWI_HOST_ONLY},
+    {"Eig", "input:T", "e:Tout, v:Tout",
+     "compute_v:bool=true; T:{float,double," TWI_COMPLEX "}; Tout:{" TWI_COMPLEX "}", eigen_shape, NULL, TWI_HOST_ONLY},
     {"MatrixSquareRoot", "input:T", "output:T", "T:" FIELD, square_shape, NULL, TWI_HOST_ONLY},
     {"MatrixLogarithm", "input:T", "output:T", "T:{" TWI_COMPLEX "}", square_shape, NULL, TWI_HOST_ONLY},
     {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" FIELD, qr_shape, qr_gradient},

@@ -48,6 +48,7 @@
     X(twi_softmax_ops)                                                                                                 \
     X(twi_recurrent_ops)                                                                                               \
     X(twi_ctc_ops)                                                                                                     \
+    X(twi_regression_ops)                                                                                              \
     X(twi_image_ops)                                                                                                   \
     X(twi_picture_ops)                                                                                                 \
     X(twi_resize_ops)                                                                                                  \

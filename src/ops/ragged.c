@@ -247,6 +247,73 @@ static void from_variant_gradient(twi_gradient *g)
     twi_free(in);
 }
 
+/* ---- combinations -------------------------------------------------------------------------------------------- */
+
+/* How many rows an input says that there are: it has `more` elements beside. */
+static tw_status take_rows(twi_inference *c, int i, int rank, int64_t more, int64_t *rows)
+{
+    tw_status status = twi_expect_rank(c, i, rank);
+    int64_t dim = c->inputs[i].rank == rank ? c->inputs[i].dims[0] : -1, told = dim < 0 ? -1 : dim - more;
+    if (status == TW_OK && dim >= 0 && dim < more)
+        return TWI_REFUSE(c, "input %d has no elements, expected one at least", i);
+    if (status == TW_OK && !twi_merge_dims(*rows, told, rows))
+        return TWI_REFUSE(c, "input %d has %lld rows, expected %lld", i, (long long)told, (long long)*rows);
+    return status;
+}
+
+/* Whether these are int64 or strings, which is all that is combined. */
+static tw_status check_combined(twi_inference *c, int first, int count)
+{
+    for (int i = first; i < first + count; i++)
+        if (c->input_types[i] != TW_INT64 && c->input_types[i] != TW_STRING)
+            return TWI_REFUSE(c, "input %d is %s, expected int64 or string", i, tw_dtype_name(c->input_types[i]));
+    return TW_OK;
+}
+
+/* Values and row splits of ragged columns; indices, values and shapes of sparse ones; dense matrices: values and row
+ * splits. input_order has a letter for each column. */
+static tw_status cross_shape(twi_inference *c)
+{
+    static const char letters[] = "RSD";
+    int counts[3], told[3] = {0};
+    int64_t rows = -1;
+    tw_status status;
+    twi_attr_ints(c->attrs, "ragged_values_types", &counts[0]);
+    twi_attr_ints(c->attrs, "dense_types", &counts[2]);
+    counts[1] = (int)twi_attr_int(c->attrs, "Nsparse", 0);
+    int splits = counts[0], sparse = 2 * splits, dense = sparse + 3 * counts[1];
+    if (c->num_inputs != dense + counts[2])
+        return TWI_REFUSE(c, "ragged or sparse columns whose values and places are not of the same number");
+    for (const char *order = twi_attr_string(c->attrs, "input_order", ""); *order; order++) {
+        const char *kind = strchr(letters, *order);
+        if (!kind)
+            return TWI_REFUSE(c, "input_order has '%c', expected R, S or D", *order);
+        told[kind - letters]++;
+    }
+    for (int i = 0; i < 3; i++)
+        if (told[i] != counts[i])
+            return TWI_REFUSE(c, "input_order has %d times '%c', of which there are %d", told[i], letters[i],
+                              counts[i]);
+    if (twi_attr_bool(c->attrs, "hashed_output", false) != (c->output_types[0] == TW_INT64))
+        return TWI_REFUSE(c, "hashed combinations are int64, others are strings");
+    TWI_TRY(check_combined(c, 0, splits));
+    TWI_TRY(check_combined(c, sparse + counts[1], counts[1]));
+    TWI_TRY(check_combined(c, dense, counts[2]));
+    for (int i = 0; i < counts[0]; i++) {
+        TWI_TRY(twi_expect_rank(c, i, 1));
+        TWI_TRY(take_rows(c, splits + i, 1, 1, &rows));
+        if (c->input_types[splits + i] != TW_INT32 && c->input_types[splits + i] != TW_INT64)
+            return TWI_REFUSE(c, "input %d is %s, expected int32 or int64", splits + i,
+                              tw_dtype_name(c->input_types[splits + i]));
+    }
+    for (int i = 0; i < counts[2]; i++)
+        TWI_TRY(take_rows(c, dense + i, 2, 0, &rows));
+    c->outputs[0] = TW_SHAPE(-1);
+    c->outputs[1] = TW_SHAPE(rows < 0 ? -1 : rows + 1);
+done:
+    return status;
+}
+
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
 /* What data sets carry is text, as of sparse tensors (serialize.c); who reads a graph says so (io/graph_import.c). */
 #define ENCODED "TowerEncoded"
@@ -274,6 +341,14 @@ const twi_op twi_ragged_ops[] = {
      "output_nested_splits:output_ragged_rank*Tsplits, output_dense_values:Tvalues",
      "input_ragged_rank:int; output_ragged_rank:int>=0; Tvalues:type; " SPLITS "; " ENCODES, from_variant_shape,
      from_variant_gradient, FOUND},
+    {"RaggedCross",
+     "ragged_values:ragged_values_types, ragged_row_splits:ragged_splits_types, sparse_indices:Nsparse*int64, "
+     "sparse_values:sparse_values_types, sparse_shape:Nsparse*int64, dense_inputs:dense_types",
+     "output_values:out_values_type, output_row_splits:out_row_splits_type",
+     "Nsparse:int>=0; input_order:string; hashed_output:bool; num_buckets:int; hash_key:int; "
+     "ragged_values_types:types; ragged_splits_types:types; sparse_values_types:types; dense_types:types; "
+     "out_values_type:{int64,string}; out_row_splits_type:{int32,int64}",
+     cross_shape, twi_not_differentiable, FOUND},
     {"RaggedTensorToVariantGradient", "encoded_ragged_grad:variant, row_splits:Tsplits, dense_values_shape:int32",
      "dense_values_grad:Tvalues", "Tvalues:type; " SPLITS, to_variant_gradient_shape, NULL, FOUND},
     {0},

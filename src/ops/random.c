@@ -1,20 +1,22 @@
 /* random.c - ops that draw from random streams.
  * Lives here:  signatures, shape rules and builders, which give each node its seeds.
  * Never here:  the streams themselves (base/philox.h, device/.../random.c). */
-#include "graph/graph.h"
-#include "ops/build.h"
+#include "ops/rules.h"
 #include "ops/types.h"
 
-#include <tower/ops.h>
-
-/* The shape is what input 0 spells. */
-static tw_status shape_from_input(twi_inference *c)
+/* The shape is what an input spells. */
+static tw_status spelled_shape(twi_inference *c, int input)
 {
-    tw_status status = twi_expect_rank(c, 0, 1);
-    c->outputs[0] = twi_shape_of_value(twi_ask_value(c, 0));
-    if (!c->input_values[0] && c->inputs[0].rank == 1 && c->inputs[0].dims[0] == 0)
+    tw_status status = twi_expect_rank(c, input, 1);
+    c->outputs[0] = twi_shape_of_value(twi_ask_value(c, input));
+    if (!c->input_values[input] && c->inputs[input].rank == 1 && c->inputs[input].dims[0] == 0)
         c->outputs[0] = TW_SCALAR;
     return status;
+}
+
+static tw_status shape_from_input(twi_inference *c)
+{
+    return spelled_shape(c, 0);
 }
 
 static tw_status uniform_int_shape(twi_inference *c)
@@ -106,11 +108,11 @@ static tw_status samples_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* The shape is input 0, and ends with that of the parameters, the inputs from `first` on, which broadcast. */
-static tw_status given_samples_shape(twi_inference *c, int first)
+/* The shape is an input, and ends with that of the parameters, the inputs from `first` on, which broadcast. */
+static tw_status given_samples_shape(twi_inference *c, int shape, int first)
 {
     char text[128], wanted[128];
-    tw_status status = shape_from_input(c);
+    tw_status status = spelled_shape(c, shape);
     tw_shape all = c->outputs[0], each = c->inputs[first];
     if (status == TW_OK && first + 1 < c->num_inputs)
         status = twi_broadcast_shapes(c->inputs[first], c->inputs[first + 1], &each, c->error);
@@ -128,12 +130,12 @@ static tw_status given_samples_shape(twi_inference *c, int first)
 static tw_status stateless_samples_shape(twi_inference *c)
 {
     tw_status status = expect_vector(c, 1, 2);
-    return status == TW_OK ? given_samples_shape(c, 2) : status;
+    return status == TW_OK ? given_samples_shape(c, 0, 2) : status;
 }
 
 static tw_status keyed_samples_shape(twi_inference *c)
 {
-    tw_status status = given_samples_shape(c, 4);
+    tw_status status = given_samples_shape(c, 0, 4);
     for (int i = 1; i < 3 && status == TW_OK; i++)
         status = expect_vector(c, i, i);
     return status == TW_OK ? twi_expect_rank(c, 3, 0) : status;
@@ -166,6 +168,46 @@ static void gamma_gradient(twi_gradient *g)
     g->dx[1] = twi_build(g->graph, "Sum", TWI_INPUTS(tw_mul(g->graph, g->dy[0], slope), axes), TWI_NO_ATTRS);
 }
 
+/* A variable that holds a generator's state, the algorithm, the shape and perhaps limits */
+static tw_status kept_shape(twi_inference *c)
+{
+    tw_status status = spelled_shape(c, 2);
+    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
+        status = i == 2 ? TW_OK : twi_expect_rank(c, i, 0);
+    return status;
+}
+
+static tw_status kept_samples_shape(twi_inference *c)
+{
+    tw_status status = given_samples_shape(c, 2, 3);
+    return status == TW_OK ? twi_expect_rank(c, 1, 0) : status;
+}
+
+/* index and max_index: scalars or vectors; seed [3] or one for each index */
+static tw_status index_shuffle_shape(twi_inference *c)
+{
+    tw_shape index = c->inputs[0], seed = c->inputs[1], most = c->inputs[2];
+    int64_t rounds = twi_attr_int(c->attrs, "rounds", 4), n = -1;
+    if (rounds < 4 || rounds % 2 != 0)
+        return TWI_REFUSE(c, "rounds is %lld, expected an even number from 4 on", (long long)rounds);
+    if (index.rank > 1 || most.rank > 1)
+        return TWI_REFUSE(c, "%s has rank %d, expected a scalar or a vector", index.rank > 1 ? "index" : "max_index",
+                          index.rank > 1 ? index.rank : most.rank);
+    if (seed.rank == 0 || seed.rank > 2 ||
+        (seed.rank > 0 && seed.dims[seed.rank - 1] >= 0 && seed.dims[seed.rank - 1] != 3))
+        return TWI_REFUSE(c, "seed must have shape [3] or three numbers for each index");
+    bool fits = (index.rank != 1 || twi_merge_dims(n, index.dims[0], &n)) &&
+                (most.rank != 1 || twi_merge_dims(n, most.dims[0], &n)) &&
+                (seed.rank != 2 || twi_merge_dims(n, seed.dims[0], &n));
+    if (!fits)
+        return TWI_REFUSE(c, "index, seed and max_index are not of the same number");
+    if (index.rank == 1 || most.rank == 1 || seed.rank == 2)
+        c->outputs[0] = TW_SHAPE(n);
+    else if (index.rank == 0 && most.rank == 0 && seed.rank == 1)
+        c->outputs[0] = TW_SCALAR;
+    return TW_OK;
+}
+
 #define SEEDS "seed:int=0; seed2:int=0; "
 #define FLOAT "{half,bfloat16,float,double}"
 #define COUNTS "{half,float,double,int32,int64}"
@@ -193,7 +235,27 @@ static tw_status generator_shape(twi_inference *c)
     return status == TW_OK ? twi_expect_rank(c, 2, 0) : status;
 }
 
+#define KEPT "resource:resource, algorithm:int64, shape:shape_dtype"
+#define KEPT_FLOATS(name)                                                                                              \
+    {                                                                                                                  \
+        name, KEPT, "output:dtype", "dtype:" FLOAT "=float; shape_dtype:{int32,int64}=int64", kept_shape,              \
+            twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY, "u.."                                                \
+    }
+
 const twi_op twi_random_ops[] = {
+    KEPT_FLOATS("StatefulUniform"),
+    KEPT_FLOATS("StatefulStandardNormalV2"),
+    KEPT_FLOATS("StatefulTruncatedNormal"),
+    {"StatefulUniformInt", KEPT ", minval:dtype, maxval:dtype", "output:dtype",
+     "dtype:{int32,int64}=int64; shape_dtype:{int32,int64}=int64", kept_shape, twi_not_differentiable,
+     TWI_STATEFUL | TWI_HOST_ONLY, "u...."},
+    {"StatefulUniformFullInt", KEPT, "output:dtype", "dtype:" WORDS "=uint64; shape_dtype:{int32,int64}=int64",
+     kept_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY, "u.."},
+    {"StatefulRandomBinomial", "resource:resource, algorithm:int64, shape:S, counts:T, probs:T", "output:dtype",
+     "S:{int32,int64}; T:" COUNTS "=double; dtype:" COUNTS "=int64", kept_samples_shape, twi_not_differentiable,
+     TWI_STATEFUL | TWI_HOST_ONLY, "u...."},
+    {"RandomIndexShuffle", "index:dtype, seed:Tseed, max_index:dtype", "output:dtype",
+     "rounds:int=4; dtype:" WORDS "; Tseed:" WORDS, index_shuffle_shape, twi_not_differentiable, TWI_HOST_ONLY},
     KEYED_FLOATS("StatelessRandomUniformV2"),
     KEYED_FLOATS("StatelessRandomNormalV2"),
     KEYED_FLOATS("StatelessTruncatedNormalV2"),
@@ -229,8 +291,8 @@ const twi_op twi_random_ops[] = {
     {"RandomGammaGrad", "alpha:T, sample:T", "output:T", "T:{float,double}", twi_shape_broadcast, NULL,
      TWI_ELEMENTWISE | TWI_HOST_ONLY},
     {"RandomPoissonV2", "shape:S, rate:R", "output:dtype",
-     SEEDS "S:{int32,int64}; R:" COUNTS "=double; dtype:" COUNTS "=int64",
-     samples_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY},
+     SEEDS "S:{int32,int64}; R:" COUNTS "=double; dtype:" COUNTS "=int64", samples_shape, twi_not_differentiable,
+     TWI_STATEFUL | TWI_HOST_ONLY},
     {"StatelessRandomGammaV2", "shape:T, seed:Tseed, alpha:dtype", "output:dtype",
      "dtype:{half,float,double}; T:{int32,int64}; Tseed:{int32,int64}=int64", stateless_samples_shape,
      stateless_gamma_gradient, TWI_HOST_ONLY},

@@ -1,5 +1,6 @@
 /* recurrent.c - cells of recurrent networks as one op each, and an LSTM over all steps: rows, shape rules, gradient
- * rules. The gates of an LSTM stand side by side in its weights, in the order i, ci, f, o. */
+ * rules. The gates of an LSTM stand side by side in its weights, in the order i, ci, f, o; in its second version i, f,
+ * ci, o, without a bias of its own for f. */
 #include "ops/rules.h"
 
 /* Merges dimension `axis` of input i, of rank `rank`, into *dim. */
@@ -183,7 +184,7 @@ static void cell_gradient(twi_gradient *g)
     g->dx[7] = tw_reduce_sum(G, gates, TW_AXES(0), false);
 }
 
-static void block_gradient(twi_gradient *g)
+static void block_gradient_by(twi_gradient *g, const char *op)
 {
     tw_output inputs[18];
     for (int i = 0; i < 9; i++)
@@ -193,10 +194,20 @@ static void block_gradient(twi_gradient *g)
     inputs[16] = or_zeros(g, 1);
     inputs[17] = or_zeros(g, 6);
     tw_output first =
-        twi_build(G, "BlockLSTMGrad", inputs, 18,
+        twi_build(G, op, inputs, 18,
                   TWI_ATTRS(tw_attr_bool("use_peephole", twi_attr_bool(&g->node->attrs, "use_peephole", false))));
     for (int i = 0; i < 8 && first.node; i++)
         g->dx[i + 1] = tw_node_output(first.node, i);
+}
+
+static void block_gradient(twi_gradient *g)
+{
+    block_gradient_by(g, "BlockLSTMGrad");
+}
+
+static void second_block_gradient(twi_gradient *g)
+{
+    block_gradient_by(g, "BlockLSTMGradV2");
 }
 
 static void gru_gradient(twi_gradient *g)
@@ -224,7 +235,11 @@ static void gru_gradient(twi_gradient *g)
 #define CELL "cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T"
 #define GATES "i:T, cs:T, f:T, o:T, ci:T, co:T"
 #define ATTRS "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T:{half,float}"
+#define SECOND_ATTRS "cell_clip:float=0; use_peephole:bool=false; T:{half,float}"
 #define GRAD_ATTRS "use_peephole:bool; T:{half,float}"
+#define BLOCK_GRAD                                                                                                     \
+    "seq_len_max:int64, x:T, " CELL ", " GATES ", h:T, cs_grad:T, h_grad:T",                                           \
+        "x_grad:T, cs_prev_grad:T, h_prev_grad:T, w_grad:T, wci_grad:T, wcf_grad:T, wco_grad:T, b_grad:T"
 #define GRU "x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T"
 
 const twi_op twi_recurrent_ops[] = {
@@ -232,9 +247,9 @@ const twi_op twi_recurrent_ops[] = {
     {"LSTMBlockCellGrad", "x:T, " CELL ", " GATES ", cs_grad:T, h_grad:T",
      "cs_prev_grad:T, dicfo:T, wci_grad:T, wcf_grad:T, wco_grad:T", GRAD_ATTRS, cell_grad_shape, NULL},
     {"BlockLSTM", "seq_len_max:int64, x:T, " CELL, GATES ", h:T", ATTRS, block_shape, block_gradient},
-    {"BlockLSTMGrad", "seq_len_max:int64, x:T, " CELL ", " GATES ", h:T, cs_grad:T, h_grad:T",
-     "x_grad:T, cs_prev_grad:T, h_prev_grad:T, w_grad:T, wci_grad:T, wcf_grad:T, wco_grad:T, b_grad:T", GRAD_ATTRS,
-     block_grad_shape, NULL},
+    {"BlockLSTMV2", "seq_len_max:int64, x:T, " CELL, GATES ", h:T", SECOND_ATTRS, block_shape, second_block_gradient},
+    {"BlockLSTMGrad", BLOCK_GRAD, GRAD_ATTRS, block_grad_shape, NULL},
+    {"BlockLSTMGradV2", BLOCK_GRAD, GRAD_ATTRS, block_grad_shape, NULL},
     {"GRUBlockCell", GRU, "r:T, u:T, c:T, h:T", "T:{float}", gru_shape, gru_gradient},
     {"GRUBlockCellGrad", GRU ", r:T, u:T, c:T, d_h:T", "d_x:T, d_h_prev:T, d_c_bar:T, d_r_bar_u_bar:T", "T:{float}",
      gru_grad_shape, NULL},

@@ -1,4 +1,5 @@
 /* text.c - ops on strings: their lengths, parts and numbers, hashes, replacements. Joining them is in saver.c. */
+#include "base/inflate.h"
 #include "ops/rules.h"
 #include "ops/types.h"
 
@@ -65,6 +66,15 @@ static tw_status case_shape(twi_inference *c)
     return twi_shape_same(c);
 }
 
+static tw_status compressed_shape(twi_inference *c)
+{
+    const char *kind = twi_attr_string(c->attrs, "compression_type", "");
+    if (!twi_packing(kind))
+        return twi_fail(c->error, strcmp(kind, "ZSTD") == 0 ? TW_UNIMPLEMENTED : TW_INVALID_ARGUMENT,
+                        "compression_type is \"%.40s\", expected \"ZLIB\", \"GZIP\" or \"\"", kind);
+    return twi_shape_same(c);
+}
+
 #define TEXT(name, inputs, outputs, attrs, shape)                                                                      \
     {                                                                                                                  \
         name, inputs, outputs, attrs, shape, twi_not_differentiable, TWI_HOST_ONLY                                     \
@@ -94,6 +104,7 @@ const twi_op twi_text_ops[] = {
          "keep_dims:bool=false; separator:string=", join_shape),
     TEXT("StringUpper", "input:string", "output:string", "encoding:string=", case_shape),
     TEXT("StringLower", "input:string", "output:string", "encoding:string=", case_shape),
+    TEXT("DecodeCompressed", "bytes:string", "output:string", "compression_type:string=", compressed_shape),
     TEXT("StringStrip", "input:string", "output:string", "", twi_shape_same),
     TEXT("EncodeBase64", "input:string", "output:string", "pad:bool=false", twi_shape_same),
     TEXT("DecodeBase64", "input:string", "output:string", "", twi_shape_same),

@@ -92,6 +92,8 @@
     X(twi_cpu_optimizer_kernels)                                                                                       \
     X(twi_cpu_scatter_variable_kernels)                                                                                \
     X(twi_cpu_random_tried_kernels)                                                                                    \
+    X(twi_cpu_index_shuffle_kernels)                                                                                   \
+    X(twi_cpu_isotonic_kernels)                                                                                        \
     X(twi_cpu_beta_kernels)                                                                                            \
     X(twi_cpu_random_kernels)                                                                                          \
     X(twi_cpu_candidates_kernels)                                                                                      \

@@ -10,14 +10,16 @@ static void store_philox(twi_resource *stream, const twi_philox *philox)
     stream->counters[2] = (int64_t)(philox->counter[2] | (uint64_t)philox->counter[3] << 32);
 }
 
+/* The generator whose counter and key these words are. */
+static twi_philox philox_of(uint64_t low, uint64_t high, uint64_t key)
+{
+    return (twi_philox){.counter = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)},
+                        .key = {(uint32_t)key, (uint32_t)(key >> 32)}};
+}
+
 static twi_philox load_philox(const twi_resource *stream)
 {
-    uint64_t key = (uint64_t)stream->counters[0], low = (uint64_t)stream->counters[1];
-    uint64_t high = (uint64_t)stream->counters[2];
-    return (twi_philox){
-        .counter = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)},
-        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
-    };
+    return philox_of((uint64_t)stream->counters[1], (uint64_t)stream->counters[2], (uint64_t)stream->counters[0]);
 }
 
 void twi_random_restart(twi_resource *stream, uint64_t seed, uint64_t seed2)
@@ -91,12 +93,32 @@ tw_status twi_random_keyed(const twi_run *r, twi_philox *start)
 {
     const uint64_t *key = r->inputs[1], *counter = r->inputs[2];
     int32_t algorithm = *(const int32_t *)r->inputs[3];
-    *start = (twi_philox){.counter = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
-                                      (uint32_t)(counter[1] >> 32)},
-                          .key = {(uint32_t)key[0], (uint32_t)(key[0] >> 32)}};
+    *start = philox_of(counter[0], counter[1], key[0]);
     if (algorithm == TWI_PHILOX || algorithm == TWI_ANY_ALGORITHM)
         return TW_OK;
     return twi_fail(r->error, algorithm == TWI_THREEFRY ? TW_UNIMPLEMENTED : TW_INVALID_ARGUMENT,
                     "alg is %d, expected %d (Philox) or %d (any) (%s)", (int)algorithm, TWI_PHILOX, TWI_ANY_ALGORITHM,
                     r->node);
+}
+
+tw_status twi_random_prepare_kept(twi_prepare *p)
+{
+    const twi_resource *state = p->inputs[0].resource;
+    if (!state || state->dtype != TW_INT64 || tw_shape_elements(state->shape) < 3)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the state must have 3 int64 or more", p->op, p->node);
+    return TW_OK;
+}
+
+tw_status twi_random_kept(const twi_run *r, uint64_t blocks, twi_philox *start)
+{
+    uint64_t *state = (uint64_t *)(uintptr_t)r->inputs[0];
+    int64_t algorithm =
+        r->input_operands[1].dtype == TW_INT64 ? *(const int64_t *)r->inputs[1] : *(const int32_t *)r->inputs[1];
+    if (algorithm != TWI_PHILOX && algorithm != TWI_ANY_ALGORITHM)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': algorithm %lld is not Philox (1)", r->node,
+                        (long long)algorithm);
+    *start = philox_of(state[0], state[1], state[2]);
+    state[0] += blocks;
+    state[1] += state[0] < blocks;
+    return TW_OK;
 }

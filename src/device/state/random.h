@@ -27,4 +27,9 @@ twi_philox twi_random_seeded(const twi_run *r, int input);
 /* That of those whose inputs 1, 2 and 3 are its key, its counter and the algorithm, which has to be Philox. */
 tw_status twi_random_keyed(const twi_run *r, twi_philox *start);
 
+/* For ops whose input 0 is a variable that holds a generator's state, a counter of two words and a key, and whose input
+ * 1 is the algorithm: the checks of preparing, and a generator where it stands, which moves on by `blocks`. */
+tw_status twi_random_prepare_kept(twi_prepare *p);
+tw_status twi_random_kept(const twi_run *r, uint64_t blocks, twi_philox *start);
+
 #endif

@@ -3,6 +3,7 @@
  * rotations of a few diagonals. linear.inl has what is alike for real and complex numbers. */
 #include "base/memory.h"
 #include "device/cpu/plain/cmplx.h"
+#include "device/cpu/plain/move.h"
 #include "device/cpu/plain/products.h"
 #include "device/cpu/plain/typed.h"
 
@@ -302,6 +303,22 @@ static tw_status prepare(twi_prepare *p)
     return twi_keep(p, &s, sizeof s);
 }
 
+/* Bands are few and may be long. */
+static tw_status prepare_banded(twi_prepare *p)
+{
+    tw_shape bands = p->inputs[0].shape, rhs = p->inputs[1].shape;
+    linear s = {.rows = bands.dims[bands.rank - 2],
+                .columns = bands.dims[bands.rank - 1],
+                .beside = rhs.dims[rhs.rank - 1],
+                .batches = p->outputs[0].elements ? twi_elements_between(rhs, 0, rhs.rank - 2) : 0,
+                .flags = (twi_attr_bool(p->attrs, "adjoint", false) ? ADJOINT : 0) |
+                         (twi_attr_bool(p->attrs, "lower", true) ? 0 : UPPER)};
+    size_t size = tw_dtype_is_complex(p->inputs[0].dtype) ? sizeof(double _Complex) : sizeof(double);
+    if (s.batches)
+        p->workspace = size * (size_t)((p->inputs[0].elements + p->inputs[1].elements) / s.batches);
+    return twi_keep(p, &s, sizeof s);
+}
+
 /* Its numbers are complex ones, whatever the matrix has. */
 static tw_status prepare_schur(twi_prepare *p)
 {
@@ -312,7 +329,8 @@ static tw_status prepare_schur(twi_prepare *p)
 }
 
 #define REALS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16))
-#define LINEAR(op, run)                                                                                                \
+#define LINEAR(op, run) LINEAR_AS(op, prepare, run)
+#define LINEAR_AS(op, prepare, run)                                                                                    \
     {op, "plain", REALS, prepare, run##_real, twi_free},                                                               \
     {                                                                                                                  \
         op, "plain", TWI_COMPLEX_TYPES, prepare, run##_complex, twi_free                                               \
@@ -333,6 +351,7 @@ const twi_kernel twi_cpu_linear_kernels[] = {
     {"Eig", "plain", TWI_FLOAT_TYPES | TWI_COMPLEX_TYPES, prepare_schur, run_eig, twi_free},
     {"MatrixSquareRoot", "plain", REALS | TWI_COMPLEX_TYPES, prepare_schur, run_root, twi_free},
     {"MatrixLogarithm", "plain", TWI_COMPLEX_TYPES, prepare, run_logarithm, twi_free},
+    LINEAR_AS("BandedTriangularSolve", prepare_banded, run_banded),
     LINEAR("Qr", run_qr),
     LINEAR("Svd", run_svd),
     {0},

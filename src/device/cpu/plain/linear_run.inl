@@ -182,6 +182,33 @@ static tw_status NAME(run_triangular)(const twi_run *r)
     return TW_OK;
 }
 
+/* A triangle of `bands` diagonals, each as long as the matrix, with its end or its beginning free. */
+static tw_status NAME(run_banded)(const twi_run *r)
+{
+    const linear *s = r->state;
+    int64_t bands = s->rows, n = s->columns, k = s->beside, most = bands - 1;
+    bool upper = s->flags & UPPER, adjoint = s->flags & ADJOINT, downwards = upper == adjoint; /* the way of solving */
+    NUMBER *a = r->workspace, *b = a + bands * n;
+    for (int64_t at = 0; at < s->batches; at++) {
+        NAME(read)(r, 0, at, bands, n, false, a);
+        NAME(read)(r, 1, at, n, k, false, b);
+        for (int64_t step = 0; step < n; step++) {
+            int64_t i = downwards ? step : n - 1 - step;
+            for (int64_t apart = most < step ? most : step; apart >= 0; apart--) {
+                int64_t other = downwards ? i - apart : i + apart, row = adjoint ? other : i;
+                NUMBER factor = a[(upper ? most - apart : apart) * n + row];
+                factor = adjoint ? CONJUGATE(factor) : factor;
+                if (apart == 0 && !(SIZE(factor) > 0))
+                    return NAME(fail_singular)(r);
+                for (int64_t j = 0; j < k; j++)
+                    b[i * k + j] = apart ? b[i * k + j] - factor * b[other * k + j] : b[i * k + j] / factor;
+            }
+        }
+        NAME(write)(r, 0, at, n * k, b);
+    }
+    return TW_OK;
+}
+
 /* The x [n,k] of least length among those that bring a [m,n] x nearest to b [m,k]: by singular values. */
 static void NAME(solve_nearest)(NUMBER *a, int64_t m, int64_t n, NUMBER *b, int64_t k, NUMBER *x, NUMBER *rest)
 {

@@ -242,6 +242,29 @@ static tw_status run_keyed_truncated(const twi_run *r)
     return fill_keyed(r, truncated);
 }
 
+/* From the generator that a variable holds. */
+static tw_status fill_kept(const twi_run *r, const distribution *kinds)
+{
+    twi_philox start;
+    tw_status status = twi_random_kept(r, (uint64_t)r->output_operands[0].elements * TWI_RANDOM_BLOCKS, &start);
+    return status == TW_OK ? fill_from(r, &kinds[r->output_operands[0].dtype], NULL, start) : status;
+}
+
+static tw_status run_kept_uniform(const twi_run *r)
+{
+    return fill_kept(r, uniform);
+}
+
+static tw_status run_kept_normal(const twi_run *r)
+{
+    return fill_kept(r, normal);
+}
+
+static tw_status run_kept_truncated(const twi_run *r)
+{
+    return fill_kept(r, truncated);
+}
+
 /* Outputs key and counter, then perhaps the algorithm, or that alone */
 static tw_status run_key(const twi_run *r)
 {
@@ -307,6 +330,13 @@ static tw_status run_keyed_uniform_int(const twi_run *r)
     return status == TW_OK ? uniform_int(r, 4, &start) : status;
 }
 
+static tw_status run_kept_uniform_int(const twi_run *r)
+{
+    twi_philox start;
+    tw_status status = twi_random_kept(r, (uint64_t)r->output_operands[0].elements * TWI_RANDOM_BLOCKS, &start);
+    return status == TW_OK ? uniform_int(r, 3, &start) : status;
+}
+
 static void word_group(twi_philox *philox, void *values, const void *limits)
 {
     (void)limits;
@@ -329,6 +359,13 @@ static tw_status run_keyed_words(const twi_run *r)
 {
     twi_philox start;
     tw_status status = twi_random_keyed(r, &start);
+    return status == TW_OK ? fill_words(r, start) : status;
+}
+
+static tw_status run_kept_words(const twi_run *r)
+{
+    twi_philox start;
+    tw_status status = twi_random_kept(r, (uint64_t)r->output_operands[0].elements * TWI_RANDOM_BLOCKS, &start);
     return status == TW_OK ? fill_words(r, start) : status;
 }
 
@@ -494,6 +531,11 @@ const twi_kernel twi_cpu_random_kernels[] = {
     {"StatelessTruncatedNormalV2", "plain", 0, NULL, run_keyed_truncated},
     {"StatelessRandomUniformIntV2", "plain", 0, NULL, run_keyed_uniform_int},
     {"StatelessRandomUniformFullIntV2", "plain", 0, NULL, run_keyed_words},
+    {"StatefulUniform", "plain", 0, twi_random_prepare_kept, run_kept_uniform},
+    {"StatefulStandardNormalV2", "plain", 0, twi_random_prepare_kept, run_kept_normal},
+    {"StatefulTruncatedNormal", "plain", 0, twi_random_prepare_kept, run_kept_truncated},
+    {"StatefulUniformInt", "plain", 0, twi_random_prepare_kept, run_kept_uniform_int},
+    {"StatefulUniformFullInt", "plain", 0, twi_random_prepare_kept, run_kept_words},
     {"StatelessRandomGetKeyCounter", "plain", 0, NULL, run_key},
     {"StatelessRandomGetKeyCounterAlg", "plain", 0, NULL, run_key},
     {"StatelessRandomGetAlg", "plain", 0, NULL, run_key},

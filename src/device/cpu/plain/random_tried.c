@@ -245,20 +245,27 @@ static tw_status run_stateless_poisson(const twi_run *r)
     return draw(r, false, 2, &start);
 }
 
-/* shape, seed, counts, probabilities, which broadcast to the last axes */
-static tw_status run_stateless_binomial(const twi_run *r)
+/* The inputs from `first` on are counts and probabilities, which broadcast to the last axes. */
+static tw_shape batch_of(const twi_run *r, int first)
 {
-    const twi_operand *counts = &r->input_operands[2], *probabilities = &r->input_operands[3];
+    const twi_operand *counts = &r->input_operands[first], *probabilities = &r->input_operands[first + 1];
     const twi_operand *out = &r->output_operands[0];
-    tw_tensor n = {.dtype = counts->dtype, .data = (void *)r->inputs[2]};
-    tw_tensor p = {.dtype = probabilities->dtype, .data = (void *)r->inputs[3]};
-    twi_philox start = twi_random_seeded(r, 1);
     tw_shape batch = {counts->shape.rank > probabilities->shape.rank ? counts->shape.rank : probabilities->shape.rank};
+    for (int i = 0; i < batch.rank; i++)
+        batch.dims[i] = out->shape.dims[out->shape.rank - batch.rank + i];
+    return batch;
+}
+
+static tw_status draw_binomials(const twi_run *r, int first, twi_philox start)
+{
+    const twi_operand *counts = &r->input_operands[first], *probabilities = &r->input_operands[first + 1];
+    const twi_operand *out = &r->output_operands[0];
+    tw_tensor n = {.dtype = counts->dtype, .data = (void *)r->inputs[first]};
+    tw_tensor p = {.dtype = probabilities->dtype, .data = (void *)r->inputs[first + 1]};
+    tw_shape batch = batch_of(r, first);
     twi_broadcast walk;
     if (out->elements == 0)
         return TW_OK;
-    for (int i = 0; i < batch.rank; i++)
-        batch.dims[i] = out->shape.dims[out->shape.rank - batch.rank + i];
     twi_broadcast_init(&walk, counts->shape, probabilities->shape, batch);
     int64_t batches = tw_shape_elements(batch), samples = out->elements / batches;
     double most = most_of(out->dtype);
@@ -275,6 +282,23 @@ static tw_status run_stateless_binomial(const twi_run *r)
     return TW_OK;
 }
 
+/* shape, seed, counts, probabilities */
+static tw_status run_stateless_binomial(const twi_run *r)
+{
+    return draw_binomials(r, 2, twi_random_seeded(r, 1));
+}
+
+/* A variable, the algorithm, shape, counts, probabilities. The generator moves on as far as TensorFlow's. */
+static tw_status run_kept_binomial(const twi_run *r)
+{
+    int64_t batches = tw_shape_elements(batch_of(r, 3)), all = r->output_operands[0].elements;
+    int64_t samples = batches ? all / batches : 0;
+    uint64_t groups = all ? (uint64_t)batches * 2 * 100 * ((uint64_t)samples + 3) / 4 : 0;
+    twi_philox start;
+    tw_status status = twi_random_kept(r, groups * TWI_RANDOM_BLOCKS, &start);
+    return status == TW_OK ? draw_binomials(r, 3, start) : status;
+}
+
 const twi_kernel twi_cpu_random_tried_kernels[] = {
     {"RandomGamma", "plain", 0, twi_random_prepare, run_gamma},
     {"RandomPoissonV2", "plain", 0, twi_random_prepare, run_poisson},
@@ -282,5 +306,6 @@ const twi_kernel twi_cpu_random_tried_kernels[] = {
     {"StatelessRandomGammaV3", "plain", 0, NULL, run_keyed_gamma},
     {"StatelessRandomPoisson", "plain", 0, NULL, run_stateless_poisson},
     {"StatelessRandomBinomial", "plain", 0, NULL, run_stateless_binomial},
+    {"StatefulRandomBinomial", "plain", 0, twi_random_prepare_kept, run_kept_binomial},
     {0},
 };

@@ -3,10 +3,12 @@
 #include "device/cpu/plain/typed.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct cell {
     float forget_bias, clip;
     bool peephole;
+    int ci, f; /* where these gates stand among the four */
     int64_t steps, batch, inputs, cells;
 } cell;
 
@@ -63,8 +65,8 @@ static void step_forward(const cell *s, const lstm_step *t, float *gates)
             peep[1] = before * t->wcf[k % n];
         }
         t->i[k] = sigmoid(gate[0] + peep[0]);
-        t->ci[k] = tanhf(gate[n]);
-        t->f[k] = sigmoid(gate[2 * n] + s->forget_bias + peep[1]);
+        t->ci[k] = tanhf(gate[s->ci * n]);
+        t->f[k] = sigmoid(gate[s->f * n] + s->forget_bias + peep[1]);
         float cs = t->ci[k] * t->i[k] + before * t->f[k];
         t->cs[k] = s->clip > 0 ? fminf(fmaxf(cs, -s->clip), s->clip) : cs;
         if (s->peephole)
@@ -87,8 +89,8 @@ static void step_backward(const cell *s, const lstm_step *t, const float *dcs, c
         float ci = (1 - t->ci[k] * t->ci[k]) * cs * t->i[k], f = t->f[k] * (1 - t->f[k]) * cs * before;
         float i = t->i[k] * (1 - t->i[k]) * cs * t->ci[k];
         gate[0] = i;
-        gate[n] = ci;
-        gate[2 * n] = f;
+        gate[s->ci * n] = ci;
+        gate[s->f * n] = f;
         gate[3 * n] = o;
         dcs_prev[k] = cs * t->f[k];
         if (!s->peephole)
@@ -282,8 +284,11 @@ static tw_status gru_grad_float(const twi_run *run)
 static tw_status prepare(twi_prepare *p, int first)
 {
     const int64_t *x = p->inputs[first].shape.dims, *h = p->inputs[first + 1].shape.dims;
-    cell s = {.forget_bias = twi_attr_float(p->attrs, "forget_bias", 1),
-              .clip = twi_attr_float(p->attrs, "cell_clip", 3),
+    bool is_second = strcmp(p->op, "BlockLSTMV2") == 0 || strcmp(p->op, "BlockLSTMGradV2") == 0;
+    cell s = {.forget_bias = twi_attr_float(p->attrs, "forget_bias", is_second ? 0 : 1),
+              .clip = twi_attr_float(p->attrs, "cell_clip", is_second ? 0 : 3),
+              .ci = is_second ? 2 : 1,
+              .f = is_second ? 1 : 2,
               .peephole = twi_attr_bool(p->attrs, "use_peephole", false),
               .steps = first ? x[0] : 1,
               .batch = h[0],
@@ -321,6 +326,8 @@ const twi_kernel twi_cpu_recurrent_kernels[] = {
     ROWS("LSTMBlockCellGrad", prepare_cell, lstm_cell_grad),
     ROWS("BlockLSTM", prepare_block, lstm),
     ROWS("BlockLSTMGrad", prepare_block, lstm_grad),
+    ROWS("BlockLSTMV2", prepare_block, lstm),
+    ROWS("BlockLSTMGradV2", prepare_block, lstm_grad),
     {"GRUBlockCell", "plain", 0, prepare_cell, gru_float, twi_free},
     {"GRUBlockCellGrad", "plain", 0, prepare_cell, gru_grad_float, twi_free},
     {0},

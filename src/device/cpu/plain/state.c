@@ -88,28 +88,12 @@ static tw_status prepare_count(twi_prepare *p)
     return TW_OK;
 }
 
-/* A generator's state: a counter of two words, and a key. */
-static tw_status prepare_generator(twi_prepare *p)
-{
-    const twi_resource *state = p->inputs[0].resource;
-    tw_status status = prepare_update(p);
-    if (status == TW_OK && (!state || state->dtype != TW_INT64 || tw_shape_elements(state->shape) < 3))
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the state must have 3 int64 or more", p->op, p->node);
-    return status;
-}
-
 /* Each number that is drawn may need so many steps of the counter. */
 static tw_status run_generator(const twi_run *r)
 {
-    uint64_t *state = (uint64_t *)(uintptr_t)r->inputs[0];
-    uint64_t steps = *(const uint64_t *)r->inputs[2] * TWI_RANDOM_BLOCKS;
-    int32_t algorithm = *(const int32_t *)r->inputs[1];
-    if (algorithm != TWI_PHILOX && algorithm != TWI_ANY_ALGORITHM)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "%s: algorithm %d is not Philox (1)", r->node, (int)algorithm);
-    memcpy(r->outputs[0], state, 3 * sizeof *state);
-    state[0] += steps;
-    state[1] += state[0] < steps;
-    return TW_OK;
+    twi_philox start;
+    memcpy(r->outputs[0], r->inputs[0], r->output_operands[0].bytes);
+    return twi_random_kept(r, *(const uint64_t *)r->inputs[2] * TWI_RANDOM_BLOCKS, &start);
 }
 
 static tw_status run_count(const twi_run *r)
@@ -382,7 +366,7 @@ const twi_kernel twi_cpu_state_kernels[] = {
     {"AssignVariableOp", "plain", ANY_TYPE, prepare_update, run_assign},
     {"AssignAddVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_add},
     {"AssignSubVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_sub},
-    {"RngReadAndSkip", "plain", 0, prepare_generator, run_generator},
+    {"RngReadAndSkip", "plain", 0, twi_random_prepare_kept, run_generator},
     {"ResourceCountUpTo", "plain", 0, prepare_count, run_count, twi_free},
     {"ResourceApplyGradientDescent", "plain", UPDATED_TYPES, prepare_optimizer, run_gradient_descent},
     {"ResourceApplyMomentum", "plain", UPDATED_TYPES, prepare_optimizer, run_momentum},

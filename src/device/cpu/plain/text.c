@@ -1,4 +1,5 @@
 /* text.c - kernels on strings: lengths, parts, numbers, letters, replacements, hashes. */
+#include "base/inflate.h"
 #include "base/text.h"
 
 #include "base/fingerprint.h"
@@ -240,6 +241,29 @@ static tw_status run_case(const twi_run *r)
     return status;
 }
 
+static tw_status prepare_unpack(twi_prepare *p)
+{
+    p->state = (void *)twi_packing(twi_attr_string(p->attrs, "compression_type", ""));
+    return TW_OK;
+}
+
+static tw_status run_unpack(const twi_run *r)
+{
+    const char *kind = r->state;
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < count(r) && status == TW_OK; i++) {
+        const char *data = strings(r)[i].data ? strings(r)[i].data : "";
+        char *bytes = NULL;
+        size_t size = strings(r)[i].size;
+        if (*kind)
+            status = twi_inflate(r->node, kind, data, size, &bytes, &size, r->error);
+        if (status == TW_OK)
+            status = give_bytes(r, i, *kind ? bytes : data, size);
+        twi_free(bytes);
+    }
+    return status;
+}
+
 static tw_status run_strip(const twi_run *r)
 {
     tw_status status = TW_OK;
@@ -452,6 +476,7 @@ const twi_kernel twi_cpu_text_kernels[] = {
     {"AsString", "plain", 0, prepare_as_string, run_as_string, twi_free},
     {"StringUpper", "plain", 0, prepare_upper, run_case},
     {"StringLower", "plain", 0, NULL, run_case},
+    {"DecodeCompressed", "plain", 0, prepare_unpack, run_unpack},
     {"StringStrip", "plain", 0, NULL, run_strip},
     {"EncodeBase64", "plain", 0, prepare_encode, run_encode},
     {"DecodeBase64", "plain", 0, NULL, run_decode},
