@@ -144,12 +144,67 @@ static tw_output einsum(tw_graph *g, const tw_output *xs)
     return add(g, "Einsum", xs, 2, (tw_attr[]){tw_attr_string("equation", "...ab,bc->...c")}, 1);
 }
 
+/* A column of numbers, to be added to rows. */
+static tw_output column(tw_graph *g, const double *values, int64_t count)
+{
+    tw_tensor *tensor = tw_tensor_from(TW_FLOAT64, TW_SHAPE(count, 1), values);
+    tw_output output = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return output;
+}
+
+static tw_output solved_by_three(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {tw_add(g, xs[0], column(g, (double[]){0, 4, 0}, 3)), xs[1]};
+    return add(g, "TridiagonalSolve", inputs, 2, NULL, 0);
+}
+
+static tw_output times_three(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "TridiagonalMatMul", xs, 4, NULL, 0);
+}
+
+static tw_output solved_by_bands(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {tw_add(g, xs[0], column(g, (double[]){4, 0}, 2)), xs[1]};
+    return add(g, "BandedTriangularSolve", inputs, 2, NULL, 0);
+}
+
+static tw_output square_root(tw_graph *g, const tw_output *xs)
+{
+    tw_output x = regular(g, xs[0]);
+    return add(g, "MatrixSquareRoot", &x, 1, NULL, 0);
+}
+
+/* Of values that are apart: the sizes of these and of their vectors, whose phases do not matter. */
+static tw_output of_any_matrix(tw_graph *g, const tw_output *xs)
+{
+    tw_output apart = tw_reshape(g, column(g, (double[]){1, 4, 8}, 3), TW_SHAPE(3));
+    tw_output x = tw_add(g, xs[0], add(g, "MatrixDiag", &apart, 1, NULL, 0));
+    tw_node *node = tw_add_node(g, "Eig", NULL, &x, 1, (tw_attr[]){tw_attr_type("Tout", TW_COMPLEX128)}, 1);
+    tw_output parts[2];
+    for (int i = 0; i < 2 && node; i++) {
+        tw_output of = tw_node_output(node, i);
+        parts[i] = add(g, "ComplexAbs", &of, 1, (tw_attr[]){tw_attr_type("Tout", TW_FLOAT64)}, 1);
+        parts[i] = tw_reshape(g, parts[i], TW_SHAPE(-1));
+    }
+    return node ? tw_concat(g, parts, 2, 0) : (tw_output){0};
+}
+
 /* ---- segments, places, patches ----------------------------------------------------------------------------- */
 
 static tw_output segment_products(tw_graph *g, const tw_output *xs)
 {
     tw_output inputs[] = {xs[0], numbers(g, (int32_t[]){0, 0, 2, 2}, 4)};
     return add(g, "SegmentProd", inputs, 2, NULL, 0);
+}
+
+static tw_output volume_patches(tw_graph *g, const tw_output *xs)
+{
+    static const int64_t sizes[] = {1, 2, 2, 1, 1}, strides[] = {1, 1, 2, 1, 1};
+    tw_attr attrs[] = {tw_attr_ints("ksizes", sizes, 5), tw_attr_ints("strides", strides, 5),
+                       tw_attr_string("padding", "SAME")};
+    return add(g, "ExtractVolumePatches", xs, 1, attrs, 3);
 }
 
 static tw_output patches(tw_graph *g, const tw_output *xs)
@@ -296,6 +351,11 @@ static const twt_gradient_case cases[] = {
     {"MatrixDiagV2", band_of_diagonals, {{3, {2, 3, 4}}}, 1, 0, 0, 0, true, false},
     {"MatrixDiagPartV2", diagonals, {{3, {2, 3, 4}}}, 1, 0, 0, 0, true, false},
     {"MatrixSetDiagV2", with_diagonals, {{2, {3, 3}}, {2, {2, 3}}}, 2, 0, 0, 0, true, false},
+    {"TridiagonalSolve", solved_by_three, {{2, {3, 4}}, {2, {4, 2}}}, 2, 0, 0, 0, true, false},
+    {"TridiagonalMatMul", times_three, {{2, {1, 4}}, {2, {1, 4}}, {2, {1, 4}}, {2, {4, 2}}}, 4, 0, 0, 0, true, false},
+    {"BandedTriangularSolve", solved_by_bands, {{2, {2, 4}}, {2, {4, 2}}}, 2, 0, 0, 0, false, false},
+    {"MatrixSquareRoot", square_root, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
+    {"Eig", of_any_matrix, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
     {"MatrixInverse", inverse, {{2, {3, 3}}}, 1, 0, 0, 0, true, false},
     {"MatrixDeterminant", determinant, {{2, {3, 3}}}, 1, 0, 0, 0, true, false},
     {"Cholesky", cholesky, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
@@ -311,6 +371,7 @@ static const twt_gradient_case cases[] = {
     {"RGBToHSV", hsv, {{3, {2, 5, 3}}}, 1, 0, 0.1, 0.9, false, false},
     {"Einsum", einsum, {{3, {2, 2, 3}}, {2, {3, 2}}}, 2, 0, 0, 0, true, false},
     {"SegmentProd", segment_products, {{2, {4, 3}}}, 1, 0, 0.5, 2, false, false},
+    {"ExtractVolumePatches", volume_patches, {{5, {1, 2, 3, 2, 2}}}, 1, 0, 0, 0, false, false},
     {"ExtractImagePatches", patches, {{4, {1, 4, 5, 2}}}, 1, 0, 0, 0, true, false},
     {"SpaceToBatch", blocks, {{4, {1, 2, 4, 2}}}, 1, 0, 0, 0, true, false},
 };

@@ -519,6 +519,118 @@ static void least_squares_gradient(twi_gradient *g)
     g->dx[1] = db;
 }
 
+/* ---- eigenvalues of any matrices, and roots ---------------------------------------------------------------- */
+
+/* By Boeddeker and others, https://arxiv.org/abs/1701.00392, as TensorFlow has it: of values that differ. */
+static void eig_gradient(twi_gradient *g)
+{
+    tw_output x = X(0), e = Y(0);
+    bool computes = twi_attr_bool(&g->node->attrs, "compute_v", true);
+    tw_dtype dtype = tw_output_dtype(e), given = tw_output_dtype(x);
+    tw_node *whole = g->node;
+    if (!computes)
+        whole = tw_add_node(G, "Eig", NULL, &x, 1, TWI_ATTRS(tw_attr_type("Tout", dtype)));
+    if (!whole)
+        return;
+    tw_output v = {whole, 1}, middle = twi_unary(g, "MatrixDiag", or_zeros(g, DY(0), e));
+    if (computes && DY(1).node) {
+        tw_output apart = tw_sub(G, tw_expand_dims(G, e, -2), tw_expand_dims(G, e, -1));
+        tw_output f = twi_binary(g, "MatrixSetDiag", safe_reciprocal(g, apart), tw_zeros_like(G, e));
+        tw_output along = product(g, v, DY(1), true, false);
+        tw_output real = twi_build(G, "Real", TWI_INPUTS(twi_unary(g, "MatrixDiagPart", along)),
+                                   TWI_ATTRS(tw_attr_type("Tout", twi_part_type(dtype))));
+        tw_output length = product(g, product(g, v, v, true, false),
+                                   twi_unary(g, "MatrixDiag", tw_cast(G, real, dtype)), false, false);
+        middle = tw_add(G, middle, tw_mul(G, twi_unary(g, "Conj", f), tw_sub(G, along, length)));
+    }
+    tw_output a = twi_build(G, "MatrixSolve", TWI_INPUTS(v, product(g, middle, v, false, true)),
+                            TWI_ATTRS(tw_attr_bool("adjoint", true)));
+    bool real = !tw_dtype_is_complex(given);
+    g->dx[0] = real ? twi_build(G, "Real", TWI_INPUTS(a), TWI_ATTRS(tw_attr_type("Tout", given))) : a;
+}
+
+/* Each element of a times all of b, as a matrix [batch, n * n, n * n]. */
+static tw_output kronecker(twi_gradient *g, tw_output a, tw_output b, int64_t n)
+{
+    tw_output each = tw_mul(G, tw_reshape(G, a, TW_SHAPE(-1, n, 1, n, 1)), tw_reshape(G, b, TW_SHAPE(-1, 1, n, 1, n)));
+    return tw_reshape(G, each, TW_SHAPE(-1, n * n, n * n));
+}
+
+/* dx with y^T dx + dx y^T = dy, as TensorFlow has it of complex numbers, too: one system of n * n equations. */
+static void root_gradient(twi_gradient *g)
+{
+    tw_output y = Y(0);
+    tw_shape shape = tw_output_shape(y);
+    int64_t n = shape.rank < 2 ? -1 : shape.dims[shape.rank - 1];
+    if (n < 1) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of MatrixSquareRoot '%s' is of matrices of known size",
+                       g->node->name);
+        return;
+    }
+    tw_output ones = tw_fill(G, twi_constant_ints(G, &n, 1), twi_number_like(g, y, 1));
+    tw_output unit = twi_unary(g, "MatrixDiag", ones);
+    tw_output system = tw_add(G, kronecker(g, unit, transposed(g, y), n), kronecker(g, y, unit, n));
+    tw_output columns = tw_reshape(G, transposed(g, DY(0)), TW_SHAPE(-1, n * n, 1));
+    tw_output solved = twi_build(G, "MatrixSolve", TWI_INPUTS(system, columns), TWI_NO_ATTRS);
+    g->dx[0] = transposed(g, twi_binary(g, "Reshape", solved, twi_shape_tensor(G, y)));
+}
+
+/* ---- three diagonals --------------------------------------------------------------------------------------- */
+
+/* From `begin` to before `end`, or to the end where that is 0, along the last axis but one, or the last. */
+static tw_output cut_out(twi_gradient *g, tw_output x, bool rows, int64_t begin, int64_t end)
+{
+    int whole = rows ? 4 : 0;
+    tw_strided_slice_options some = {.begin = rows ? TW_SHAPE(0, begin, 0) : TW_SHAPE(0, begin),
+                                     .end = rows ? TW_SHAPE(0, end, 0) : TW_SHAPE(0, end),
+                                     .ellipsis_mask = 1,
+                                     .begin_mask = whole,
+                                     .end_mask = whole | (end ? 0 : 2)};
+    return tw_strided_slice(G, x, some);
+}
+
+/* Everything one place nearer to the beginning, or further from it; a zero comes in. */
+static tw_output moved(twi_gradient *g, tw_output x, bool rows, bool back)
+{
+    tw_output zero = tw_zeros_like(G, cut_out(g, x, rows, 0, 1));
+    tw_output rest = back ? cut_out(g, x, rows, 1, 0) : cut_out(g, x, rows, 0, -1);
+    tw_output both[] = {back ? rest : zero, back ? zero : rest};
+    return tw_concat(G, both, 2, rows ? -2 : -1);
+}
+
+/* What dy [..., n, k] and x give to the diagonals, each [..., 1, n]: above, on and below the main one. */
+static void of_diagonals(twi_gradient *g, tw_output dy, tw_output x, tw_output made[3])
+{
+    for (int i = 0; i < 3; i++) {
+        tw_output beside = i == 1 ? x : moved(g, x, true, i == 0);
+        made[i] = tw_expand_dims(G, tw_reduce_sum(G, tw_mul(G, dy, beside), TW_AXES(-1), false), -2);
+    }
+}
+
+/* By the transposed matrix, without conjugates, as TensorFlow has it. */
+static void tridiagonal_gradient(twi_gradient *g)
+{
+    tw_output parts[3];
+    for (int i = 0; i < 3; i++)
+        parts[2 - i] = cut_out(g, X(0), true, i, i + 1);
+    parts[0] = moved(g, parts[0], false, true);
+    parts[2] = moved(g, parts[2], false, false);
+    g->dx[1] = twi_build_like(g->node, "TridiagonalSolve", TWI_INPUTS(tw_concat(G, parts, 3, -2), DY(0)));
+    of_diagonals(g, g->dx[1], Y(0), parts);
+    g->dx[0] = tw_neg(G, tw_concat(G, parts, 3, -2));
+}
+
+static void tridiagonal_product_gradient(twi_gradient *g)
+{
+    tw_output x = X(3), sum = tw_mul(G, adjoint(g, X(1)), DY(0));
+    if (x.node && tw_dtype_is_complex(tw_output_dtype(x)))
+        x = twi_unary(g, "Conj", x);
+    of_diagonals(g, DY(0), x, g->dx);
+    for (int i = 0; i < 3; i += 2)
+        sum = tw_add(G, sum, moved(g, tw_mul(G, adjoint(g, X(i)), DY(0)), true, i == 2));
+    g->dx[3] = sum;
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 /* a x b of vectors of three numbers, which lie along the last axis. */
@@ -586,17 +698,18 @@ const twi_op twi_linear_ops[] = {
      banded_shape, banded_gradient, TWI_HOST_ONLY},
     {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" FIELD, eigen_shape, eigen_gradient},
     {"Eig", "input:T", "e:Tout, v:Tout",
-     "compute_v:bool=true; T:{float,double," TWI_COMPLEX "}; Tout:{" TWI_COMPLEX "}", eigen_shape, NULL, TWI_HOST_ONLY},
-    {"MatrixSquareRoot", "input:T", "output:T", "T:" FIELD, square_shape, NULL, TWI_HOST_ONLY},
+     "compute_v:bool=true; T:{float,double," TWI_COMPLEX "}; Tout:{" TWI_COMPLEX "}", eigen_shape, eig_gradient,
+     TWI_HOST_ONLY},
+    {"MatrixSquareRoot", "input:T", "output:T", "T:" FIELD, square_shape, root_gradient, TWI_HOST_ONLY},
     {"MatrixLogarithm", "input:T", "output:T", "T:{" TWI_COMPLEX "}", square_shape, NULL, TWI_HOST_ONLY},
     {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" FIELD, qr_shape, qr_gradient},
     {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" FIELD, svd_shape,
      svd_gradient},
     {"TridiagonalSolve", "diagonals:T, rhs:T", "output:T",
      "partial_pivoting:bool=true; perturb_singular:bool=false; T:{double,float," TWI_COMPLEX "}", tridiagonal_shape,
-     NULL, TWI_HOST_ONLY},
+     tridiagonal_gradient, TWI_HOST_ONLY},
     {"TridiagonalMatMul", "superdiag:T, maindiag:T, subdiag:T, rhs:T", "output:T", "T:{double,float," TWI_COMPLEX "}",
-     tridiagonal_shape, NULL, TWI_HOST_ONLY},
+     tridiagonal_shape, tridiagonal_product_gradient, TWI_HOST_ONLY},
     {"Cross", "a:T, b:T", "product:T", "T:{" TWI_REALS "}", cross_shape, cross_gradient},
     {0},
 };

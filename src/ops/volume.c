@@ -253,23 +253,47 @@ static tw_status volume_patches_shape(twi_inference *c)
     return lay_patches(c, 3);
 }
 
-/* A patch is what a convolution by filters of a single 1 makes, one for each place and channel; so its gradient is. */
+/* A patch is what a convolution by filters of a single 1 makes, one for each place and channel; so its gradient is.
+ * Without a node: the channels are not known. */
+static tw_output unit_filter(twi_gradient *g, int axes)
+{
+    int count;
+    const int64_t *size = twi_attr_ints(&g->node->attrs, "ksizes", &count);
+    tw_shape in = tw_output_shape(X(0)), shape = {.rank = axes + 2};
+    int64_t channels = in.rank == axes + 2 ? in.dims[axes + 1] : -1, depth = channels;
+    if (channels < 0) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs to know the channels", g->node->op->name,
+                       g->node->name);
+        return (tw_output){0};
+    }
+    for (int i = 0; i < axes; i++)
+        depth *= shape.dims[i] = size[i + 1];
+    shape.dims[axes] = channels;
+    shape.dims[axes + 1] = depth;
+    tw_output ones = tw_fill(G, twi_constant_ints(G, &depth, 1), twi_number_like(g, DY(0), 1));
+    return tw_reshape(G, twi_unary(g, "MatrixDiag", ones), shape);
+}
+
+static void volume_patches_gradient(twi_gradient *g)
+{
+    int count;
+    const int64_t *strides = twi_attr_ints(&g->node->attrs, "strides", &count);
+    tw_output filter = unit_filter(g, 3);
+    if (filter.node)
+        g->dx[0] =
+            twi_build(G, "Conv3DBackpropInputV2", TWI_INPUTS(twi_shape_tensor(G, X(0)), filter, DY(0)),
+                      TWI_ATTRS(tw_attr_ints("strides", strides, 5),
+                                tw_attr_string("padding", twi_attr_string(&g->node->attrs, "padding", "VALID"))));
+}
+
 static void patches_gradient(twi_gradient *g)
 {
     int count;
-    const int64_t *size = twi_attr_ints(&g->node->attrs, "ksizes", &count), *strides, *rates;
-    tw_shape in = tw_output_shape(X(0));
-    int64_t channels = in.rank == 4 ? in.dims[3] : -1, depth = size[1] * size[2] * channels;
-    if (channels < 0) {
-        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of ExtractImagePatches '%s' needs to know the channels",
-                       g->node->name);
+    const int64_t *strides = twi_attr_ints(&g->node->attrs, "strides", &count);
+    const int64_t *rates = twi_attr_ints(&g->node->attrs, "rates", &count);
+    tw_output filter = unit_filter(g, 2);
+    if (!filter.node)
         return;
-    }
-    tw_output unit =
-        twi_unary(g, "MatrixDiag", tw_fill(G, twi_constant_ints(G, &depth, 1), twi_number_like(g, DY(0), 1)));
-    tw_output filter = tw_reshape(G, unit, TW_SHAPE(size[1], size[2], channels, depth));
-    strides = twi_attr_ints(&g->node->attrs, "strides", &count);
-    rates = twi_attr_ints(&g->node->attrs, "rates", &count);
     g->dx[0] = twi_build(G, "Conv2DBackpropInput", TWI_INPUTS(twi_shape_tensor(G, X(0)), filter, DY(0)),
                          TWI_ATTRS(tw_attr_ints("strides", strides, 4), tw_attr_ints("dilations", rates, 4),
                                    tw_attr_string("padding", twi_attr_string(&g->node->attrs, "padding", "VALID"))));
@@ -349,7 +373,8 @@ const twi_op twi_volume_ops[] = {
      "padding:{SAME,VALID}",
      patches_shape, patches_gradient},
     {"ExtractVolumePatches", "input:T", "patches:T",
-     "ksizes:ints; strides:ints; T:{" TWI_REALS "}; padding:{SAME,VALID}", volume_patches_shape, NULL, TWI_HOST_ONLY},
+     "ksizes:ints; strides:ints; T:{" TWI_REALS "}; padding:{SAME,VALID}", volume_patches_shape,
+     volume_patches_gradient, TWI_HOST_ONLY},
     {"Dilation2D", "input:T, filter:T", "output:T", DILATION, dilation_shape, dilation_gradient, TWI_HOST_ONLY},
     {"Dilation2DBackpropInput", "input:T, filter:T, out_backprop:T", "in_backprop:T", DILATION, dilation_input_shape,
      NULL, TWI_HOST_ONLY},

@@ -71,3 +71,49 @@ for counts, shape in (([5.0, 100.0], [3, 2]), (100.0, [2]), ([1.0, 2.0, 30.0], [
     program("kept_binomial_%d" % len(shape) + str(shape[0]),
             drawing(lambda **r: raw.StatefulRandomBinomial(shape=shape, counts=tf.constant(counts), probs=tf.constant(0.4),
                                                            dtype=tf.int32, **r)), {}, {}, init=True)
+
+# ---- gradients of linear algebra, and of patches of volumes ----
+
+
+def eigen(compute_v):
+    def build(x):
+        e, v = raw.Eig(input=x, compute_v=compute_v, Tout=tf.complex64)
+        parts = [tf.math.real(e), tf.math.imag(e)] + ([tf.abs(v)] if compute_v else [])
+        return tf.concat([tf.reshape(p, [-1]) for p in parts], 0)
+    return build
+
+
+APART = (eighths(2, 3, 3) / 4 + np.diag(f32([1, 2.5, -2]))).astype(np.float32)
+for computes in (True, False):
+    differentiate("eig_%d" % computes, of(eigen(computes), 3), {"x": APART}, {"x": APART[:1]})
+POSITIVE = (np.matmul(APART, np.swapaxes(APART, 1, 2)) + np.eye(3)).astype(np.float32)
+
+
+def shaped(shape, f):
+    def build():
+        x = holder(tf.float32, shape, "x")
+        return x, f(x)
+    return build
+
+
+differentiate("square_root", shaped([None, 3, 3], lambda x: raw.MatrixSquareRoot(input=x)), {"x": POSITIVE})
+for size, stride, padding in ((2, 1, "VALID"), (3, 2, "SAME")):
+    patches = shaped([2, 3, 3, 4, 2], lambda x: raw.ExtractVolumePatches(
+        input=x, ksizes=[1, size, 2, size, 1], strides=[1, stride, 1, stride, 1], padding=padding))
+    differentiate("volume_patches_" + padding, patches, {"x": eighths(2, 3, 3, 4, 2)})
+RIGHT = f32([[[1, 2], [-1, 0.5], [3, 1], [0, -2]]])
+DIAGONALS = f32([[[1, -0.5, 2, 9], [5, -6, 7, 5.5], [9, 1, 0.5, -1]]])
+differentiate("tridiagonal_diagonals", of(lambda d: raw.TridiagonalSolve(diagonals=d, rhs=RIGHT), 3), {"x": DIAGONALS})
+differentiate("tridiagonal_rhs", of(lambda b: raw.TridiagonalSolve(diagonals=DIAGONALS, rhs=b), 3), {"x": RIGHT})
+FACTORS = [DIAGONALS[:, i:i + 1] for i in range(3)] + [RIGHT]
+for i in range(4):
+    def multiplied(x):
+        given = FACTORS[:i] + [x] + FACTORS[i + 1:]
+        return raw.TridiagonalMatMul(superdiag=given[0], maindiag=given[1], subdiag=given[2], rhs=given[3])
+    differentiate("tridiagonal_product_%d" % i, of(multiplied, 3), {"x": FACTORS[i]})
+for lower in (True, False):
+    BANDS = f32([[[4, 5, 6, 4.5], [1, -1, 0.5, 2]]])[:, ::1 if lower else -1]
+    differentiate("banded_bands_%d" % lower, shaped([None, 2, None], lambda m: raw.BandedTriangularSolve(
+        matrix=m, rhs=RIGHT, lower=lower, adjoint=lower)), {"x": BANDS})
+    differentiate("banded_rhs_%d" % lower, of(lambda b: raw.BandedTriangularSolve(matrix=BANDS, rhs=b, lower=lower), 3),
+                  {"x": RIGHT})
