@@ -103,6 +103,20 @@ wait "$launcher"
 "$tower" "${options[@]}" --train-dir undisturbed --max-steps "$(newest asked)" > undisturbed.log 2>&1 || fail "one process"
 same undisturbed asked "$(newest asked)"
 
+# So do tasks that are scripts, whose shells do not hand on what they are sent; nobody is left behind.
+# shellcheck disable=SC2016 # the tasks' shells expand it
+"$tower" launch --tasks 2 --deadline 120 -- bash -c 'bash -c "echo \$\$ > scripted-$TOWER_TASK; exec \"\$@\"" "$@"; exit $?' \
+    bash bash "$tower" "${options[@]}" --train-dir scripted --max-steps 1000000 --save-every 2 > scripted.log 2>&1 &
+launcher=$!
+until [ -e scripted/checkpoint ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
+kill -s TERM "$launcher"
+wait "$launcher"
+[ $? -eq 143 ] || fail "scripts that were asked to stop: the launcher did not end with 143"
+for task in 0 1; do
+    ! is_running "$(cat "scripted-$task")" || fail "what the script of task $task has started is still there"
+done
+grep -q '^saved as scripted/' scripted.log || fail "what a script has started did not save"
+
 # The launcher starts again what has lost a task, with one less; the end is that of a run that nobody disturbed. It has
 # no end before it has lost one, and then two steps more than are saved. The script hands nothing on that comes behind
 # its words.

@@ -127,6 +127,7 @@ static bool start(tasks *t)
             become(t, i);
         if (process < 0)
             return complain("launch", "cannot start task %d: %s", i, strerror(errno));
+        setpgid(process, process); /* as it does itself: who is asked first, its group is there */
         t->processes[i] = process;
         t->ends[i] = (struct pollfd){(int)syscall(SYS_pidfd_open, process, 0), POLLIN, 0};
         t->running++;
@@ -134,11 +135,26 @@ static bool start(tasks *t)
     return true;
 }
 
-static void signal_all(const tasks *t, int number)
+/* A task that is a script may have the program as its child, which is in its group then; mpirun hands on by itself. */
+static void ask_to_stop(const tasks *t, int number)
 {
+    if (t->processes[0])
+        kill(t->start_theirs ? t->processes[0] : -t->processes[0], number);
+}
+
+/* All tasks, and what was left behind by those that have ended: that is this process's own then, see run_tasks(). */
+static void kill_all(const tasks *t)
+{
+    char name[64];
     for (int i = 0; i < t->count; i++)
         if (t->processes[i])
-            kill(t->processes[i], number);
+            kill(t->processes[i], SIGKILL);
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(name, "r");
+    for (int process; file && fscanf(file, "%d", &process) == 1;)
+        kill(process, SIGKILL);
+    if (file)
+        fclose(file);
 }
 
 /* Until one ends, or for so long; without the kernel's word of it just that. */
@@ -173,21 +189,33 @@ static void note_end(tasks *t, pid_t process, int status)
         t->code = code;
 }
 
-/* Until all have ended. When one has failed the others end by themselves; who does not is killed. */
+static void say_killed(const tasks *t)
+{
+    if (t->running)
+        complain("launch", "%d task%s still there %" PRId64 " s after one has ended, and killed now", t->running,
+                 t->running == 1 ? " is" : "s are", t->s->deadline + GRACE);
+    else
+        complain("launch", "what a task has started is still there %" PRId64 " s after one has ended, and killed now",
+                 t->s->deadline + GRACE);
+}
+
+/* Until all have ended. When one has failed the others end by themselves, and what they have started; who does not is
+ * killed. */
 static void wait_for_all(tasks *t)
 {
     double failed_at = 0;
-    bool told = false;
-    while (t->running) {
+    bool told = false, killed = false;
+    for (;;) {
         int status;
         pid_t process = waitpid(-1, &status, WNOHANG);
         if (process > 0) {
             note_end(t, process, status);
             continue;
         }
+        if (!t->running && (t->code == EXIT_DONE || process < 0))
+            return;
         if (signals_stop() && !told) { /* task 0 decides when all stop */
-            if (t->processes[0])
-                kill(t->processes[0], signals_stop());
+            ask_to_stop(t, signals_stop());
             told = true;
         }
         if (signals_take_save() && t->processes[0])
@@ -195,10 +223,10 @@ static void wait_for_all(tasks *t)
         if (t->code != EXIT_DONE && failed_at == 0)
             failed_at = seconds_now();
         if (failed_at > 0 && seconds_now() - failed_at > (double)t->s->deadline + GRACE) {
-            complain("launch", "%d task%s still there %" PRId64 " s after one has ended, and killed now", t->running,
-                     t->running == 1 ? " is" : "s are", t->s->deadline + GRACE);
-            signal_all(t, SIGKILL);
-            failed_at = seconds_now();
+            if (!killed)
+                say_killed(t);
+            killed = true;
+            kill_all(t);
         }
         rest(t);
     }
@@ -207,13 +235,14 @@ static void wait_for_all(tasks *t)
 /* Starts the tasks, and waits for them: the exit code. */
 static int run_tasks(tasks *t)
 {
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a script has started is not left behind unseen when the script has ended */
     bool good = make_sockets(t) && start(t);
     for (int i = 0; i < t->count; i++)
         for (int k = 0; k < t->count; k++)
             if (i != k && t->sockets[i][k] > 0)
                 close(t->sockets[i][k]);
     if (!good)
-        signal_all(t, SIGKILL);
+        kill_all(t);
     wait_for_all(t);
     return good ? t->code : EXIT_FAILED;
 }
@@ -329,7 +358,8 @@ const command launch_command = {
         "one process with as many towers. Task 0 prints, and writes the train directory.\n\n"
         "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
         "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
-        "TERM go to task 0, which finishes the step, saves, and lets all others end.\n\n"
+        "TERM go to task 0 (all of its process group, if that is a script), which finishes the step, saves, and lets all "
+        "others end.\n\n"
         "--max-restarts starts all again when a task was lost, with " RESUME_VARIABLE " in the environment, which "
         "`tower train` takes for --resume, also within a script; --elastic does so with one task less each time. A "
         "command that starts tasks itself, mpirun or srun, is started once, and again with --resume behind its words; "

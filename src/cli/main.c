@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static bool asks_for_help(int count, char **words)
 {
@@ -87,9 +88,17 @@ static void fill_standard_places(void)
             (void)!open("/dev/null", O_RDWR); /* takes the lowest that is free */
 }
 
+/* A task of tower launch ends with what has started it, also where that is a script. */
+static void follow_script(void)
+{
+    if (getenv("TOWER_TASK"))
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 int main(int argc, char **argv)
 {
     fill_standard_places();
+    follow_script();
     signals_begin();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a training run */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of the write, and has a message */
