@@ -14,7 +14,8 @@
  * them is not planned behind the border, and a Merge whose inputs differ in shape has the one that is there.
  *
  * An assignment that gives a variable another shape than it has is late, too. What follows it is planned for the new
- * shape, and the assignment is done on the way, when the parts before it have ended (run/chain.c).
+ * shape, and the assignment is done on the way, when the parts before it have ended (run/chain.c). So is what follows a
+ * loop in which there may be such.
  *
  * A graph without such shapes pays for one look at each node's results. */
 #include "plan/specialize.h"
@@ -49,13 +50,19 @@ static bool has_unknown_inputs(const twi_copying *c, const tw_node *node)
     return unknown;
 }
 
+/* What comes after the node is late. */
+static bool is_last(const twi_copying *c, const tw_node *node)
+{
+    return (c->late && c->late[node->id]) || (c->reshaped && c->reshaped[node->id]);
+}
+
 bool twi_follows_late(const twi_copying *c, const tw_node *node)
 {
-    bool late = false;
-    for (int i = 0; i < node->num_inputs && c->late && !late; i++)
-        late = c->late[node->inputs[i].node->id] && !twi_copy_is_fed(c, node->inputs[i]);
-    for (int i = 0; i < node->num_control_inputs && c->late && !late; i++)
-        late = c->late[node->control_inputs[i]->id];
+    bool any = c->late || c->reshaped, late = false;
+    for (int i = 0; i < node->num_inputs && any && !late; i++)
+        late = is_last(c, node->inputs[i].node) && !twi_copy_is_fed(c, node->inputs[i]);
+    for (int i = 0; i < node->num_control_inputs && any && !late; i++)
+        late = is_last(c, node->control_inputs[i]);
     return late;
 }
 

@@ -617,6 +617,33 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
     return twi_region_check(c->region, c->p->error);
 }
 
+/* Of rounds that are planned when they come: variables that they may give another shape, which what follows the loop
+ * sees. */
+static tw_status note_reshaped(looping *l)
+{
+    twi_copying *c = l->c;
+    bool any = false;
+    for (int id = 0; id < count_nodes(l); id++) {
+        const tw_node *node = c->p->request->graph->nodes.items[id];
+        bool assigns = node->num_inputs > 1 && twi_op_role(node->op, &node->attrs, 0) == 'w' && is_in_loop(l, node);
+        const tw_node *maker = assigns ? node->inputs[0].node : NULL;
+        while (maker && maker->num_inputs && (maker->op->makes == TWI_MAKES_NOTHING || maker->op->roles))
+            maker = maker->inputs[0].node;
+        const twi_value *row = maker ? c->outputs[maker->id] : NULL;
+        if (!row || !row[0].node || !twi_is_growing(row[0].node->op, &row[0].node->attrs))
+            continue;
+        any = true;
+        if (!twi_push(&c->reshaping, (twi_reshaping){NULL, row[0].node, twi_shape(row[0])}))
+            return fail_memory(c);
+    }
+    if (any && !c->reshaped && !(c->reshaped = twi_alloc((size_t)count_nodes(l))))
+        return fail_memory(c);
+    for (int i = 0; i < l->exits.count && any; i++)
+        c->reshaped[l->exits.items[i]->id] = true;
+    c->unknown = c->unknown || any;
+    return TW_OK;
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* What takes something of them is not planned. */
@@ -685,6 +712,8 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit)
     if (!never && !late)
         TWI_TRY(make_node(&l, loop, &made));
     TWI_TRY(map_exits(&l, made, never));
+    if (loop && loop->chained)
+        TWI_TRY(note_reshaped(&l));
     TWI_TRY(map_dead_exits(&l));
 done:
     twi_array_free(&l.merges);

@@ -155,6 +155,23 @@ static tw_status order_loop(twi_node *loop, tw_error *error)
     return TW_OK;
 }
 
+/* Who works on a variable to which a loop may give another shape comes before it: what the graph puts behind it is
+ * behind a border, too. Only rounds that are planned when they come have the variable as it is then. */
+static tw_status order_growing(twi_node *loop, tw_error *error)
+{
+    for (int i = 0; i < loop->num_inputs && loop->loop->chained; i++) {
+        const twi_node *variable = loop->inputs[i].node;
+        if (!twi_is_growing(variable->op, &variable->attrs))
+            continue;
+        for (const twi_edge *e = variable->results[0].uses.first; e; e = e->next) {
+            bool works = e->user->op->roles && !(e->user->loop && e->user->loop->chained);
+            if (works && !twi_leads_to(e->user, loop) && !twi_add_control(loop, e->user))
+                return twi_region_check(loop->region, error);
+        }
+    }
+    return TW_OK;
+}
+
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
 static int phase_of(const twi_planning *p, const twi_node *node)
@@ -215,8 +232,10 @@ tw_status twi_order(twi_planning *p)
         if (twi_has_trait(region->nodes.items[id], TWI_READ))
             TWI_TRY(order_read(&w, region->nodes.items[id]));
     for (int id = 0; id < region->nodes.count; id++)
-        if (region->nodes.items[id]->loop)
+        if (region->nodes.items[id]->loop) {
+            TWI_TRY(order_growing(region->nodes.items[id], p->error));
             TWI_TRY(order_loop(region->nodes.items[id], p->error));
+        }
     TWI_TRY(twi_region_sort(region, p->error));
     if (!any_meets(region))
         TWI_TRY(twi_overlap(p));

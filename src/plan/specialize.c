@@ -382,15 +382,12 @@ static tw_status find_reshaping(twi_copying *c, const tw_node *node, const twi_v
     if (!tw_shape_is_known(has) || (!late && tw_shape_equal(has, gets)))
         return TW_OK;
     if (!tw_shape_compatible(open, gets))
-        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, but input 1 has shape %s",
-                        node->op->name, node->name, tw_shape_text(open, text[0], sizeof text[0]),
-                        tw_shape_text(gets, text[1], sizeof text[1]));
-    if (!late && twi_copy_frame(c))
-        return twi_fail(c->p->error, TW_UNIMPLEMENTED,
-                        "%s '%s' gives its variable shape %s instead of %s in a loop, which is not supported",
-                        node->op->name, node->name, tw_shape_text(gets, text[0], sizeof text[0]),
-                        tw_shape_text(has, text[1], sizeof text[1]));
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT,
+                        "%s '%s': the variable has shape %s, but input 1 has shape %s", node->op->name, node->name,
+                        tw_shape_text(open, text[0], sizeof text[0]), tw_shape_text(gets, text[1], sizeof text[1]));
     *reshapes = !late;
+    if (late) /* it is planned for the shape that the variable has then */
+        twi_node_set_shape(inputs[0].node, 0, open);
     return twi_push(&c->reshaping, (twi_reshaping){late ? NULL : node, inputs[0].node, has})
                ? TW_OK
                : twi_fail_memory(c->p->error, "copying a graph");
@@ -654,6 +651,7 @@ done:
     twi_free(c.late);
     twi_array_free(&c.asked);
     twi_array_free(&c.reshaping);
+    twi_free(c.reshaped);
     twi_free(c.settled);
     twi_free(c.held);
     twi_guards_free(&c.guards);

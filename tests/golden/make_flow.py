@@ -1634,6 +1634,77 @@ def sections_of_functions():
     program.run([y[1]], {x: numbers(2, 2)})
 
 
+# ---- variables that grow in loops ------------------------------------------------------------------------------------
+
+
+def variables_that_grow_in_loops():
+    n, p = tf.placeholder(tf.int32, [], name="n"), tf.placeholder(tf.bool, [], name="p")
+    v = tf.Variable([1.0, 2.0], shape=tf.TensorShape([None]), name="v")
+    w = tf.Variable([0.5], shape=tf.TensorShape([None]), name="w")
+
+    def grow(variable, value):
+        return variable.assign(tf.concat([variable.read_value(), tf.reshape(value, [1])], 0), read_value=False)
+
+    def round(i, s):
+        before = tf.reduce_sum(v.read_value())
+        with tf.control_dependencies([before]):
+            grown = grow(v, tf.cast(i, tf.float32) * 2)
+        with tf.control_dependencies([grown]):
+            after = v.read_value()
+            maybe = tf.cond(tf.logical_and(p, i > 0), lambda: tf.group(grow(w, before)), lambda: tf.no_op())
+        with tf.control_dependencies([maybe]):
+            return i + 1, s + before + 10 * tf.cast(tf.size(after), tf.float32) + 100 * tf.reduce_sum(w.read_value())
+
+    def twice(i, s):
+        inner = tf.while_loop(lambda k, t: k < i, round, [0, s], parallel_iterations=1)
+        with tf.control_dependencies([inner[0]]):
+            return i + 1, inner[1] + tf.reduce_max(v.read_value())
+
+    with tf.control_dependencies([grow(v, 7.0)]):
+        following = grow(w, 8.0)
+    early = v.read_value() + 0
+    with tf.control_dependencies([early]):
+        one = tf.while_loop(lambda i, s: i < n, round, [0, 0.0], parallel_iterations=1)[1]
+        two = tf.while_loop(lambda i, s: i < n, twice, [0, 0.0], parallel_iterations=1)[1]
+    with tf.control_dependencies([one]):
+        late = tf.concat([v.read_value() * 2, w.read_value()], 0)
+    program = Program()
+    program.run(targets=[v.initializer, w.initializer])
+    for count, taken in ((3, False), (0, True), (2, True), (3, True)):
+        program.run([early, one, late], {n: count, p: taken})
+    program.run([two], {n: 3, p: True})
+    program.run([late], {n: 0, p: False})
+    program.run([two], {n: 2, p: False})
+    program.run([v.read_value(), w.read_value()])
+    program.run(targets=[following])
+    program.run([v.read_value(), w.read_value()])
+
+
+def variables_that_grow_beside_updates():
+    """TensorFlow has the updates before the loop, in it or behind it, where they do not fit: here they come before."""
+    v = tf.Variable(tf.ones([100]), shape=tf.TensorShape([None]), name="v")
+
+    def round(i):
+        with tf.control_dependencies([v.assign(tf.concat([v.read_value(), [1.0]], 0), read_value=False)]):
+            return i + 1
+
+    end = tf.while_loop(lambda i: i < 5, round, [0], parallel_iterations=1)
+    updates = [v.assign_add(tf.ones([100]), read_value=False) for _ in range(2)]
+
+    def update(i):
+        with tf.control_dependencies([v.assign_add(10 * tf.ones([100]), read_value=False)]):
+            return i + 1
+
+    rounds = tf.while_loop(lambda i: i < 2, update, [0])
+    tf.group(end, rounds, *updates, name="both")
+    program = Program()
+    program.run(targets=[v.initializer])
+    out.extend(["run", "target both"])
+    program.session.run(updates + [rounds])
+    program.session.run(end)
+    program.run([tf.reduce_sum(v.read_value()), tf.shape(v.read_value())])
+
+
 # ---- gradients of functions ------------------------------------------------------------------------------------------
 
 
@@ -1760,12 +1831,15 @@ def write_wrong_gradient():
 
 def write_more():
     tf.enable_resource_variables()
-    for function, v2 in ((constants_after_updates, True), (gradients_of_functions, False), (destroyed_variables, False),
-                         (staged_by_keys, False), (sections_of_a_graph, False), (sections_side_by_side, False),
+    for function, v2 in ((constants_after_updates, True), (variables_that_grow_in_loops, False),
+                         (variables_that_grow_in_loops, True), (variables_that_grow_beside_updates, False),
+                         (gradients_of_functions, False), (destroyed_variables, False), (staged_by_keys, False),
+                         (sections_of_a_graph, False), (sections_side_by_side, False),
                          (sections_in_branches_and_rounds, False), (sections_in_branches_and_rounds, True),
                          (sections_of_functions, True)):
         (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()
-        name = function.__name__ + ("_of_functions" if v2 and "branches" in function.__name__ else "")
+        both = function in (variables_that_grow_in_loops, sections_in_branches_and_rounds)
+        name = function.__name__ + ("_of_functions" if both and v2 else "")
         with tf.Graph().as_default() as graph:
             out.append("graph %s" % name)
             function()
