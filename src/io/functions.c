@@ -1134,7 +1134,10 @@ static const char *control_on(twi_functions *f, const char *value)
 static tw_status lower_gradient(lowering *l)
 {
     twi_functions *f = l->f;
-    const Twi__FunctionDef *function = function_of(f, l->node, "f"), *gradient = registered_gradient(f, function);
+    const Twi__FunctionDef *function = function_of(f, l->node, "f");
+    if (!function) /* it was there when the node was looked at */
+        return fail_memory(f);
+    const Twi__FunctionDef *gradient = registered_gradient(f, function);
     size_t arguments = function->signature->n_input_arg, results = function->signature->n_output_arg;
     size_t controls = l->node->n_input - l->num_data, count = arguments + controls;
     if (gradient)
