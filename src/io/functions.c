@@ -39,7 +39,7 @@ struct twi_functions {
     twi_map gradients;             /* name -> twi_function_gradient */
     const char *stack[MOST_CALLS]; /* names of the functions that are being inlined */
     int depth, made, most;           /* nodes made so far, and how many there may be */
-    bool lacks_memory;               /* a function could not be looked up for want of memory */
+    bool lacks_memory;               /* a function, a name or a list is not there for want of memory */
     tw_error *error;
 };
 
@@ -140,7 +140,14 @@ static tw_status add(twi_functions *f, const char *op, const char *name, const c
     return fits && twi_push(&f->nodes, node) ? TW_OK : fail_memory(f);
 }
 
-#define PRINT(...) twi_arena_printf(f->arena, __VA_ARGS__)
+/* That there is no memory for a name shows in the end, where an input without one was left out. */
+static char *noted(twi_functions *f, char *name)
+{
+    f->lacks_memory |= !name;
+    return name;
+}
+
+#define PRINT(...) noted(f, twi_arena_printf(f->arena, __VA_ARGS__))
 
 /* ---- attributes of calls ----------------------------------------------------------------------------------------- */
 
@@ -936,6 +943,7 @@ static attr_value list_value(twi_functions *f, const char *name, const Twi__Attr
     twi__attr_value__init(&a.value);
     a.value.value_case = TWI__ATTR_VALUE__VALUE_LIST;
     a.value.list = twi_arena_copy(f->arena, list, sizeof *list);
+    f->lacks_memory |= !a.value.list;
     return a;
 }
 
