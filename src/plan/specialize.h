@@ -35,8 +35,7 @@ typedef struct twi_copying {
     bool *late;             /* [nodes] behind the border; NULL: there is none */
     const tw_node *cause;   /* the first late one */
     TWI_ARRAY(twi_reshaping) reshaping;
-    bool
-        *reshaped; /* [nodes] Exits of loops that may give a variable another shape: what follows is late; NULL: none */
+    bool *reshaped; /* [nodes] Exits of loops that may give a variable another shape, so what follows is late; or NULL */
     TWI_ARRAY(tw_output) asked; /* what the shapes of late ones depend on */
     /* [nodes] behind a border: predicates that are known by what crosses it, a bit an output, and those that hold. */
     uint64_t *settled, *held;
