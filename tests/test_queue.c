@@ -848,6 +848,7 @@ typedef struct runner {
     int lane;
     tw_status status;
     tw_error error;
+    tw_tensor *value;
 } runner;
 
 static void *run_beside(void *user)
@@ -855,6 +856,13 @@ static void *run_beside(void *user)
     runner *r = user;
     r->node.index = -1;
     r->status = tw_session_run_in(r->s->f.s, r->lane, NULL, 0, &r->node, 1, NULL, &r->error);
+    return NULL;
+}
+
+static void *fetch_beside(void *user)
+{
+    runner *r = user;
+    r->status = tw_session_run_in(r->s->f.s, r->lane, NULL, 0, &r->node, 1, &r->value, &r->error);
     return NULL;
 }
 
@@ -879,6 +887,45 @@ static int32_t run_both(sections *s, tw_output end_waiting, runner *first, runne
     int32_t number = value ? (int32_t)tw_tensor_value(value, 0) : 0;
     tw_tensor_release(value);
     return number;
+}
+
+/* A run that waits has begun with a variable of two elements; meanwhile that gets three, and then four. */
+static void a_run_has_a_variable_as_it_was_however_often_another_gives_it_a_shape(void **state)
+{
+    (void)state;
+    sections s = {.f = begin()};
+    tw_graph *g = s.f.g;
+    tw_attr open[] = {tw_attr_type("dtype", TW_INT32), tw_attr_shape("shape", TW_SHAPE(-1))};
+    tw_output one = tw_scalar_of(g, TW_INT32, 1), variable = add(g, "VarHandleOp", NULL, 0, open, 2), assigned[3];
+    tw_output said, passed, read, zero = ints(g, 1, (int32_t[]){0});
+    for (int i = 0; i < 3; i++)
+        assigned[i] = tw_assign(g, variable, ints(g, 2 + i, (int32_t[]){10, 20, 30, 40}));
+    s.gate = int_queue(g, TW_QUEUE_FIFO, (tw_queue_options){.capacity = 10});
+    s.began = int_queue(g, TW_QUEUE_FIFO, (tw_queue_options){.capacity = 10});
+    s.open = tw_enqueue(g, s.gate, &one, 1);
+    tw_dequeue(g, s.began, &s.look);
+    said = tw_enqueue(g, s.began, &one, 1);
+    TW_CONTROL(g, said)
+        tw_dequeue(g, s.gate, &passed);
+    TW_CONTROL(g, passed)
+        read = tw_read_variable(g, variable);
+    tw_output sum = add(g, "Sum", (tw_output[]){read, zero}, 2, NULL, 0);
+    open_session(&s.f);
+    assert_int_equal(run(&s.f, assigned[0], NULL), TW_OK);
+    runner waits = {.s = &s, .node = sum, .lane = 1};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, fetch_beside, &waits), 0);
+    expect_ints(&s.f, s.look, 1, (int32_t[]){1});
+    assert_int_equal(run(&s.f, assigned[1], NULL), TW_OK);
+    assert_int_equal(run(&s.f, assigned[2], NULL), TW_OK);
+    assert_int_equal(run(&s.f, assigned[1], NULL), TW_OK);
+    assert_int_equal(run(&s.f, s.open, NULL), TW_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(waits.status, TW_OK);
+    assert_int_equal((int)tw_tensor_value(waits.value, 0), 30);
+    tw_tensor_release(waits.value);
+    expect_ints(&s.f, tw_read_variable(g, variable), 3, (int32_t[]){10, 20, 30});
+    end(&s.f);
 }
 
 static void runs_in_critical_sections_of_one_mutex_come_one_after_the_other(void **state)
@@ -973,6 +1020,7 @@ int main(void)
         cmocka_unit_test(a_staging_area_with_keys_that_is_full_lets_who_puts_something_there_wait),
         cmocka_unit_test(what_does_not_fit_a_staging_area_with_keys_is_refused),
         cmocka_unit_test(runs_in_critical_sections_of_one_mutex_come_one_after_the_other),
+        cmocka_unit_test(a_run_has_a_variable_as_it_was_however_often_another_gives_it_a_shape),
         cmocka_unit_test(a_run_that_fails_in_a_critical_section_gives_the_lock_back),
         cmocka_unit_test(cancelling_a_session_ends_who_waits_for_a_lock),
         cmocka_unit_test(a_step_that_fails_ends_what_another_device_waits_for),

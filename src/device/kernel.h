@@ -39,6 +39,7 @@ typedef struct twi_resource {
                                it may be NULL */
     struct twi_resource *before; /* of a variable that has another shape now: what it was before */
     atomic_bool left;       /* it is such a one: no plan that was made for it may begin any more */
+    int64_t left_at;        /* by the table's clock */
     atomic_bool initialized; /* a variable has its value */
     int64_t counters[4];    /* of a stream of random numbers or data: where it stands. Checkpoints keep them, and a */
     int num_counters;       /* restored stream goes on from there; 0: a stream that has not begun, or none at all */

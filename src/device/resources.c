@@ -148,15 +148,18 @@ tw_status twi_resource_write(twi_resource *r, const tw_tensor *value, tw_error *
     return fits ? TW_OK : twi_fail_memory(error, "writing a variable");
 }
 
-tw_status twi_resources_reshape(twi_resource_table *table, const char *name, const tw_tensor *value, tw_error *error)
+tw_status twi_resources_reshape(twi_resource_table *table, const char *name, const tw_tensor *value, int64_t oldest,
+                                tw_error *error)
 {
     twi_resource *was = twi_resources_find(table, name);
     assert(was && was->device && was->dtype == value->dtype);
     twi_resource *r = make(table, name);
     if (!r)
         return twi_fail_memory(error, "giving a variable another shape");
-    if (was->before)
-        free_memory(was->before);
+    for (twi_resource *b = was->before; b && b->memory; b = b->before)
+        if (b->left_at < oldest)
+            free_memory(b);
+    was->left_at = ++table->clock;
     was->left = true;
     r->before = was;
     r->dtype = was->dtype;

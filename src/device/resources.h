@@ -9,6 +9,7 @@ typedef struct twi_resource_table {
     twi_resources interface; /* first: kernels get a pointer to this */
     twi_map by_name;
     twi_resource *first;     /* all of them, newest first */
+    int64_t clock;           /* goes up when a run begins, and when a variable gets another shape */
 } twi_resource_table;
 
 void twi_resources_init(twi_resource_table *table);
@@ -26,8 +27,10 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
                                  twi_device *device, twi_resource **variable, tw_error *error);
 
 /* Gives the variable a value of another shape than it has: under its name stands a new resource from then on. The one
- * before it keeps its memory until the next time, for runs of other lanes that are under way. */
-tw_status twi_resources_reshape(twi_resource_table *table, const char *name, const tw_tensor *value, tw_error *error);
+ * before it keeps its memory until the next time, and longer while a run of another lane is under way that may have
+ * been made for it: `oldest` is when the first of those began, INT64_MAX if there is none. */
+tw_status twi_resources_reshape(twi_resource_table *table, const char *name, const tw_tensor *value, int64_t oldest,
+                                tw_error *error);
 /* The same shape: writes the value. */
 tw_status twi_resource_write(twi_resource *variable, const tw_tensor *value, tw_error *error);
 

@@ -371,7 +371,8 @@ static tw_status reshape_variables(twi_lane *lane, const twi_link *link, tw_erro
         const twi_reshape *r = &border->reshapes[i];
         if (!link->dead[r->value] && (r->taken < 0 || !link->dead[r->taken]))
             status = twi_resources_reshape(lane->planner->request.resources, r->variable,
-                                           link->crossing[r->value].tensor, error);
+                                           link->crossing[r->value].tensor,
+                                           lane->planner->oldest(lane->planner->user, lane), error);
     }
     pthread_mutex_unlock(lane->planner->lock);
     return status;

@@ -479,6 +479,11 @@ static tw_status start_threads(twi_dispatchers *all, const twi_plan *plan, int o
     return TW_OK;
 }
 
+const atomic_bool *twi_dispatchers_ending(const twi_dispatchers *all)
+{
+    return &all->ending;
+}
+
 tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, const atomic_bool *ending, tw_error *error)
 {
     ending = ending ? ending : &all->ending;

@@ -21,6 +21,7 @@ void twi_dispatchers_destroy(twi_dispatchers *dispatchers); /* NULL is fine; joi
 
 /* Starts what threads the plan wants. Before its first run, and not during another. Its kernels that wait look at
  * `ending`; NULL: at what these runs end by. */
+const atomic_bool *twi_dispatchers_ending(const twi_dispatchers *dispatchers); /* what these runs end by */
 tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, const atomic_bool *ending,
                                   tw_error *error);
 

@@ -13,16 +13,21 @@
 enum { TWI_LOOK_TIMES = 1, TWI_LOOK_NUMBERS = 2 };
 
 /* Whom plans are asked of. */
+typedef struct twi_lane twi_lane;
+
 typedef struct twi_planner {
     twi_request request;   /* all that is not of one cut: neither feeds nor fetches, and behind nothing */
     pthread_mutex_t *lock; /* guards what lanes have in common, and their lists of plans */
     tw_status (*place)(void *user, tw_error *error); /* places what the graph has grown by; with the lock held */
     void *user;
     void (*wake)(void *user); /* wakes kernels that wait, when a run is to end early */
+    /* With the lock held: when the oldest run under way began, by the resources' clock, but for the lane's own and the
+     * one that it is within. */
+    int64_t (*oldest)(void *user, const twi_lane *lane);
     int most; /* plans that a lane keeps for shapes which may come again */
 } twi_planner;
 
-typedef struct twi_lane {
+struct twi_lane {
     pthread_mutex_t turn; /* held by the run whose turn it is; guards all below. The lists change only with the
                              planner's lock held too */
     const twi_planner *planner;
@@ -37,8 +42,9 @@ typedef struct twi_lane {
     size_t *arena_bytes;
     int64_t moves; /* goes up whenever an arena has moved */
     int64_t runs;  /* so many have begun */
+    atomic_llong began; /* the run under way, by the resources' clock; 0: there is none */
     const atomic_bool *ending; /* of a lane within a step: what its kernels look at while they wait; NULL: its own */
-} twi_lane;
+};
 
 /* `wake(user)` is called when a run is to end early, for the kernels that wait. */
 tw_status twi_lane_create(const twi_planner *planner, void (*wake)(void *user), void *user, twi_lane **lane,

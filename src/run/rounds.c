@@ -49,11 +49,18 @@ static tw_status place(void *user, tw_error *error)
     return status;
 }
 
+static int64_t oldest(void *user, const twi_lane *lane)
+{
+    const twi_rounds *rounds = user;
+    return rounds->around->oldest(rounds->around->user, lane);
+}
+
 static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_error *error)
 {
     rounds->around = chained->planner;
     rounds->planner = *chained->planner;
     rounds->planner.place = place;
+    rounds->planner.oldest = oldest;
     rounds->planner.user = rounds;
     rounds->planner.request.frames = &rounds->frames;
     rounds->planner.request.frame = chained->frame;

@@ -20,6 +20,7 @@
 enum { KEPT_PLANS = 64 };
 
 static void on_failure(void *session);
+static int64_t oldest_run(void *session, const twi_lane *lane);
 static tw_status place(void *session, tw_error *error);
 
 static twi_planner make_planner(tw_session *s)
@@ -39,6 +40,7 @@ static twi_planner make_planner(tw_session *s)
         .place = place,
         .user = s,
         .wake = on_failure,
+        .oldest = oldest_run,
         .most = s->options.kept_plans > 0 ? s->options.kept_plans : KEPT_PLANS,
     };
 }
@@ -302,6 +304,8 @@ static tw_status find_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, t
     twi_cut *cut;
     pthread_mutex_lock(&s->lock);
     tw_status status = check_wanted(s, w, error);
+    if (status == TW_OK)
+        atomic_store(&lane->began, ++s->resources.clock);
     pthread_mutex_unlock(&s->lock);
     if (status == TW_OK)
         status = twi_cut_find(lane, w, &cut, error);
@@ -317,6 +321,26 @@ static void say_where(tw_session *s, tw_error *error)
     pthread_mutex_unlock(&s->lock);
 }
 
+static int64_t oldest_run(void *session, const twi_lane *lane)
+{
+    tw_session *s = session;
+    int64_t oldest = INT64_MAX;
+    for (int i = 0; i < TWI_MOST_LANES; i++) {
+        const twi_lane *other = s->lanes[i];
+        int64_t began = other ? atomic_load(&other->began) : 0;
+        bool own = other == lane || (other && lane->ending == twi_dispatchers_ending(other->dispatchers));
+        if (began && !own && began < oldest)
+            oldest = began;
+    }
+    return oldest;
+}
+
+static void give_turn_back(twi_lane *lane)
+{
+    atomic_store(&lane->began, 0);
+    pthread_mutex_unlock(&lane->turn);
+}
+
 /* Takes the lane's turn, for whoever gives it back, and finds the plan. Without a plan the turn is not taken. */
 static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_lane **lane, twi_link **link,
                            tw_error *error)
@@ -329,7 +353,7 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
     if (status == TW_OK)
         return TW_OK;
     say_where(s, error);
-    pthread_mutex_unlock(&(*lane)->turn);
+    give_turn_back(*lane);
     return status;
 }
 
@@ -348,7 +372,7 @@ tw_status tw_session_prepare_in(tw_session *s, int number, const tw_feed_shape *
     lane->latest.count = 0;
     if (!twi_push(&lane->latest, link->plan))
         status = twi_fail_memory(error, "preparing a run");
-    pthread_mutex_unlock(&lane->turn);
+    give_turn_back(lane);
     return status;
 }
 
@@ -377,7 +401,7 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
     status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, w->to, results, done, error);
     if (status != TW_OK)
         say_where(s, error);
-    pthread_mutex_unlock(&lane->turn);
+    give_turn_back(lane);
     return status;
 }
 
@@ -548,7 +572,7 @@ tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, co
     if (same)
         TWI_TRY(twi_resource_write(r, value, error));
     else
-        TWI_TRY(twi_resources_reshape(&s->resources, variable->name, value, error));
+        TWI_TRY(twi_resources_reshape(&s->resources, variable->name, value, oldest_run(s, s->lanes[0]), error));
     r->initialized = true;
 done:
     end_access(s);
