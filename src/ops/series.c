@@ -4,6 +4,7 @@
  * has is not said in the graph; a plan knows it from what is put in (plan/series.c), or takes what comes. */
 #include "graph/graph.h"
 #include "ops/build.h"
+#include "ops/rules.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,67 @@ static tw_status push_shape(twi_inference *c)
 {
     c->outputs[0] = c->inputs[1];
     return TW_OK;
+}
+
+/* What is neither a handle nor input `value` is a scalar: a size, an index, `flow`. */
+static tw_status expect_scalars(twi_inference *c, int value)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < c->num_inputs && status == TW_OK; i++)
+        if (c->input_types[i] != TW_RESOURCE && i != value)
+            status = twi_expect_rank(c, i, 0);
+    return status;
+}
+
+static tw_status made_shape(twi_inference *c)
+{
+    tw_status status = expect_scalars(c, -1);
+    return status == TW_OK ? twi_shape_scalar(c) : status;
+}
+
+static tw_status taken_shape(twi_inference *c)
+{
+    return expect_scalars(c, -1);
+}
+
+static tw_status write_shape(twi_inference *c)
+{
+    tw_status status = expect_scalars(c, 2);
+    return status == TW_OK ? twi_shape_scalar(c) : status;
+}
+
+/* Vectors of indices, with a row for each where some are put. */
+static tw_status gather_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 1, 1);
+    return status == TW_OK ? twi_expect_rank(c, 2, 0) : status;
+}
+
+static tw_status scatter_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 1, 1);
+    if (status == TW_OK)
+        status = twi_expect_rank_at_least(c, 2, 1);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 3, 0);
+    if (status != TW_OK)
+        return status;
+    int64_t indices = c->inputs[1].rank < 0 ? -1 : c->inputs[1].dims[0];
+    int64_t rows = c->inputs[2].rank < 0 ? -1 : c->inputs[2].dims[0];
+    if (indices >= 0 && rows >= 0 && indices != rows)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "Expected len(indices) == values.shape[0], but saw: %lld vs. %lld",
+                        (long long)indices, (long long)rows);
+    return twi_shape_scalar(c);
+}
+
+static tw_status split_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank_at_least(c, 1, 1);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 2, 1);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 3, 0);
+    return status == TW_OK ? twi_shape_scalar(c) : status;
 }
 
 /* ---- gradients: of a loop of gradients there are none ------------------------------------------------------------ */
@@ -94,7 +156,7 @@ static void concat_gradient(twi_gradient *g)
 #define ON(flags) TWI_STATEFUL | TWI_HOST_ONLY | (flags)
 
 const twi_op twi_series_ops[] = {
-    {"StackV2", "max_size:int32", "handle:resource", "elem_type:type; stack_name:string=", twi_shape_scalar, NULL,
+    {"StackV2", "max_size:int32", "handle:resource", "elem_type:type; stack_name:string=", made_shape, NULL,
      ON(0), .makes = TWI_MAKES_SERIES},
     {"StackPushV2", "handle:resource, elem:T", "output:T", "T:type; swap_memory:bool=false", push_shape, NULL,
      ON(TWI_PUTS), "q."},
@@ -105,23 +167,23 @@ const twi_op twi_series_ops[] = {
     {"TensorArrayV3", "size:int32", "handle:resource, flow:float",
      "dtype:type; element_shape:shape=unknown; dynamic_size:bool=false; clear_after_read:bool=true; "
      "identical_element_shapes:bool=false; tensor_array_name:string=",
-     twi_shape_scalar, twi_not_differentiable, ON(0), .makes = TWI_MAKES_SERIES},
+     made_shape, twi_not_differentiable, ON(0), .makes = TWI_MAKES_SERIES},
     {"TensorArrayGradV3", "handle:resource, flow_in:float", "grad_handle:resource, flow_out:float", "source:string",
-     twi_shape_scalar, NULL, ON(0), "q.", .makes = TWI_MAKES_SERIES},
+     made_shape, NULL, ON(0), "q.", .makes = TWI_MAKES_SERIES},
     {"TensorArrayWriteV3", "handle:resource, index:int32, value:T, flow_in:float", "flow_out:float", "T:type",
-     twi_shape_scalar, write_gradient, ON(TWI_PUTS), "q..."},
-    {"TensorArrayReadV3", "handle:resource, index:int32, flow_in:float", "value:dtype", "dtype:type", twi_shape_unknown,
+     write_shape, write_gradient, ON(TWI_PUTS), "q..."},
+    {"TensorArrayReadV3", "handle:resource, index:int32, flow_in:float", "value:dtype", "dtype:type", taken_shape,
      read_gradient, ON(TWI_TAKES | TWI_MAKES_SHAPE), "q.."},
     {"TensorArrayScatterV3", "handle:resource, indices:int32, value:T, flow_in:float", "flow_out:float", "T:type",
-     twi_shape_scalar, scatter_gradient, ON(TWI_PUTS), "q..."},
+     scatter_shape, scatter_gradient, ON(TWI_PUTS), "q..."},
     {"TensorArrayGatherV3", "handle:resource, indices:int32, flow_in:float", "value:dtype",
-     "dtype:type; element_shape:shape=unknown", twi_shape_unknown, gather_gradient, ON(TWI_TAKES | TWI_MAKES_SHAPE),
+     "dtype:type; element_shape:shape=unknown", gather_shape, gather_gradient, ON(TWI_TAKES | TWI_MAKES_SHAPE),
      "q.."},
     {"TensorArraySplitV3", "handle:resource, value:T, lengths:int64, flow_in:float", "flow_out:float", "T:type",
-     twi_shape_scalar, split_gradient, ON(0), "q..."},
+     split_shape, split_gradient, ON(0), "q..."},
     {"TensorArrayConcatV3", "handle:resource, flow_in:float", "value:dtype, lengths:int64",
-     "dtype:type; element_shape_except0:shape=unknown", twi_shape_unknown, concat_gradient, ON(TWI_MAKES_SHAPE), "q."},
-    {"TensorArraySizeV3", "handle:resource, flow_in:float", "size:int32", "", twi_shape_scalar, twi_not_differentiable,
+     "dtype:type; element_shape_except0:shape=unknown", taken_shape, concat_gradient, ON(TWI_MAKES_SHAPE), "q."},
+    {"TensorArraySizeV3", "handle:resource, flow_in:float", "size:int32", "", made_shape, twi_not_differentiable,
      ON(TWI_COUNTS), "q."},
     {"TensorArrayCloseV3", "handle:resource", "", "", twi_shape_unknown, NULL, ON(0), "q"},
 

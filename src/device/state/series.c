@@ -15,8 +15,15 @@ static void destroy(void *object)
     twi_free(series);
 }
 
+bool twi_is_series(const twi_resource *resource)
+{
+    return resource && !resource->memory && (!resource->object || resource->destroy == destroy);
+}
+
 twi_series *twi_series_of(twi_resource *resource)
 {
+    if (!twi_is_series(resource))
+        return NULL;
     if (!resource->object) {
         resource->object = twi_alloc(sizeof(twi_series));
         resource->destroy = resource->object ? destroy : NULL;

@@ -23,7 +23,9 @@ typedef struct twi_series {
     bool gone; /* it was recalled without its elements */
 } twi_series;
 
-/* That of the resource, made when it is first asked for; NULL: memory has run out. */
+/* Whether the resource is one, or nothing yet, which may become one. */
+bool twi_is_series(const twi_resource *resource);
+/* That of the resource, made when it is first asked for; NULL: it is something else, or memory has run out. */
 twi_series *twi_series_of(twi_resource *resource);
 
 /* to += from, of numbers (device/cpu/plain/series.c). */

@@ -13,7 +13,16 @@ static tw_status fail_memory(const twi_run *r)
     return twi_fail_memory(r->error, r->node);
 }
 
-/* NULL: there is no memory for it. */
+/* There is no series: a handle is of something else, or memory has run out. */
+static tw_status fail_series(const twi_run *r)
+{
+    for (int i = 0; i < r->num_inputs; i++)
+        if (r->input_operands[i].dtype == TW_RESOURCE && !twi_is_series(r->input_operands[i].resource))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "input %d of '%s' is not the handle of a stack or an array",
+                            i, r->node);
+    return fail_memory(r);
+}
+
 static twi_series *input_series(const twi_run *r, int input)
 {
     return twi_series_of(r->input_operands[input].resource);
@@ -42,7 +51,7 @@ static tw_status run_stack(const twi_run *r)
 {
     twi_series *s = output_series(r);
     if (!s)
-        return fail_memory(r);
+        return fail_series(r);
     s->grows = true;
     return twi_series_reset(s, 0, r->error);
 }
@@ -59,7 +68,7 @@ static tw_status run_push(const twi_run *r)
     const twi_operand *value = &r->input_operands[1];
     bool is_list = value->dtype == TW_VARIANT; /* whose shape is that of its elements */
     if (!s)
-        return fail_memory(r);
+        return fail_series(r);
     tw_status status =
         twi_series_put(r, s, s->count, value->dtype, is_list ? TW_SCALAR : value->shape, r->inputs[1]);
     if (status != TW_OK || r->outputs[0] == r->inputs[1])
@@ -75,7 +84,7 @@ static tw_status run_push_handle(const twi_run *r)
 {
     twi_series *s = input_series(r, 0), *array = input_series(r, 1);
     if (!s || !array)
-        return fail_memory(r);
+        return fail_series(r);
     int64_t kept[] = {array->made, array->count};
     return twi_series_put(r, s, s->count, TW_INT64, TW_SHAPE(2), kept);
 }
@@ -127,7 +136,7 @@ static tw_status run_pop(const twi_run *r)
 {
     twi_series *s = input_series(r, 0);
     if (!s)
-        return fail_memory(r);
+        return fail_series(r);
     if (s->count == 0)
         return fail_empty(r);
     tw_status status = take(r, s, s->count - 1);
@@ -142,7 +151,7 @@ static tw_status run_pop_handle(const twi_run *r)
     tw_shape shape;
     const void *value;
     if (!s || !array)
-        return fail_memory(r);
+        return fail_series(r);
     if (s->count == 0)
         return fail_empty(r);
     tw_status status = twi_series_get(s, s->count - 1, TW_INT64, &shape, &value, r->error);
@@ -169,7 +178,7 @@ static tw_status run_array(const twi_run *r)
 {
     twi_series *s = output_series(r);
     if (!s)
-        return fail_memory(r);
+        return fail_series(r);
     s->grows = *(const bool *)r->state;
     *(float *)r->outputs[1] = 0;
     return twi_series_reset(s, integer(r, 0), r->error);
@@ -180,7 +189,7 @@ static tw_status run_gradient(const twi_run *r)
 {
     twi_series *base = input_series(r, 0), *s = output_series(r);
     if (!base || !s)
-        return fail_memory(r);
+        return fail_series(r);
     if (s->made != base->made) {
         tw_status status = twi_series_reset(s, base->count, r->error);
         s->made = base->made;
@@ -239,13 +248,13 @@ static tw_status run_write(const twi_run *r)
 {
     twi_series *s = input_series(r, 0);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
-    return s ? write_element(r, s, integer(r, 1), r->input_operands[2].shape, r->inputs[2]) : fail_memory(r);
+    return s ? write_element(r, s, integer(r, 1), r->input_operands[2].shape, r->inputs[2]) : fail_series(r);
 }
 
 static tw_status run_read(const twi_run *r)
 {
     twi_series *s = input_series(r, 0);
-    return s ? take(r, s, integer(r, 1)) : fail_memory(r);
+    return s ? take(r, s, integer(r, 1)) : fail_series(r);
 }
 
 static tw_status run_scatter(const twi_run *r)
@@ -253,7 +262,7 @@ static tw_status run_scatter(const twi_run *r)
     twi_series *s = input_series(r, 0);
     int64_t count = r->input_operands[1].elements;
     size_t bytes = count ? r->input_operands[2].bytes / (size_t)count : 0;
-    tw_status status = s ? TW_OK : fail_memory(r);
+    tw_status status = s ? TW_OK : fail_series(r);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
     for (int64_t i = 0; i < count && status == TW_OK; i++)
         status = write_element(r, s, ((const int32_t *)r->inputs[1])[i], row_shape(r),
@@ -303,7 +312,7 @@ static tw_status run_gather(const twi_run *r)
     tw_shape shape, all;
     void *to;
     int64_t count = r->input_operands[1].elements;
-    tw_status status = s ? gathered_shape(r, s, &shape) : fail_memory(r);
+    tw_status status = s ? gathered_shape(r, s, &shape) : fail_series(r);
     if (status != TW_OK)
         return status;
     all = shape;
@@ -331,7 +340,7 @@ static tw_status run_split(const twi_run *r)
     const char *from = r->inputs[1];
     int64_t count = r->input_operands[2].elements, rows = value->shape.rank ? value->shape.dims[0] : 0;
     tw_shape shape = value->shape;
-    tw_status status = s ? TW_OK : fail_memory(r);
+    tw_status status = s ? TW_OK : fail_series(r);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         if (lengths[i] < 0 || lengths[i] > rows)
@@ -363,7 +372,7 @@ static tw_status run_concat(const twi_run *r)
     void *to, *lengths;
     tw_status status = TW_OK;
     if (!s)
-        return fail_memory(r);
+        return fail_series(r);
     for (int64_t i = 0; i < s->count; i++) {
         status = twi_series_get(s, i, dtype, &shape, &value, r->error);
         if (status != TW_OK)
@@ -397,7 +406,7 @@ static tw_status run_size(const twi_run *r)
 {
     const twi_series *s = input_series(r, 0);
     *(int32_t *)r->outputs[0] = s ? (int32_t)s->count : 0;
-    return s ? TW_OK : fail_memory(r);
+    return s ? TW_OK : fail_series(r);
 }
 
 #define ARRAY_TYPES (TWI_STORED_TYPES | TWI_TYPE(TW_STRING))
