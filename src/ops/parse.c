@@ -20,6 +20,39 @@ static void sparse_shapes(twi_inference *c, int first, int num_sparse, int axes)
     }
 }
 
+/* Attributes that count the same: outputs are numbered by the one and by the other. */
+static const char *const as_many[][2] = {
+    {"Nsparse", "sparse_types"},
+    {"num_sparse", "sparse_types"},
+    {"sparse_keys", "sparse_types"},
+    {"Ndense", "Tdense"},
+    {"dense_keys", "Tdense"},
+    {"dense_shapes", "Tdense"},
+    {"ragged_split_types", "ragged_value_types"},
+    {"Ncontext_sparse", "context_sparse_types"},
+    {"context_sparse_keys", "context_sparse_types"},
+    {"Ncontext_dense", "Tcontext_dense"},
+    {"context_dense_keys", "Tcontext_dense"},
+    {"context_dense_shapes", "Tcontext_dense"},
+    {"Nfeature_list_sparse", "feature_list_sparse_types"},
+    {"feature_list_sparse_keys", "feature_list_sparse_types"},
+    {"Nfeature_list_dense", "feature_list_dense_types"},
+    {"feature_list_dense_keys", "feature_list_dense_types"},
+    {"feature_list_dense_shapes", "feature_list_dense_types"},
+};
+
+/* Of those that the op has. */
+static tw_status expect_as_many(twi_inference *c)
+{
+    for (size_t i = 0; i < sizeof as_many / sizeof *as_many; i++) {
+        const twi_attr *a = twi_attr_find(c->attrs, as_many[i][0]), *b = twi_attr_find(c->attrs, as_many[i][1]);
+        int64_t count = a && a->kind != TW_ATTR_INT ? a->count : a ? a->i : 0;
+        if (a && b && count != b->count)
+            return FAIL(c, "%s says %lld, %s %d", a->name, (long long)count, b->name, b->count);
+    }
+    return TW_OK;
+}
+
 /* Dense features lie behind the batch's axes; one whose first dimension is open is as long as the longest. */
 static tw_status shapes_behind(twi_inference *c, int first, const char *attr, tw_shape batch)
 {
@@ -44,9 +77,13 @@ static tw_status dense_shapes(twi_inference *c, int first, tw_shape batch)
 static tw_status parse_shape(twi_inference *c)
 {
     int num_sparse = (int)twi_attr_int(c->attrs, "Nsparse", 0);
-    tw_status status = twi_expect_rank(c, 0, 1);
+    tw_status status = expect_as_many(c);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 0, 1);
+    if (status != TW_OK)
+        return status;
     sparse_shapes(c, 0, num_sparse, 2);
-    return status == TW_OK ? dense_shapes(c, 3 * num_sparse, c->inputs[0]) : status;
+    return dense_shapes(c, 3 * num_sparse, c->inputs[0]);
 }
 
 /* Of one example there are none. */
@@ -60,10 +97,11 @@ static tw_status parse_v2_shape(twi_inference *c)
     int num_sparse = (int)twi_attr_int(c->attrs, "num_sparse", 0);
     int num_ragged = twi_attr_find(c->attrs, "ragged_value_types")->count;
     int ragged = 3 * num_sparse + twi_attr_find(c->attrs, "dense_shapes")->count;
+    tw_status status = expect_as_many(c);
+    if (status != TW_OK)
+        return status;
     if (c->inputs[0].rank > 1)
         return twi_expect_rank(c, 0, 1);
-    if (twi_attr_find(c->attrs, "ragged_split_types")->count != num_ragged || c->num_outputs != ragged + 2 * num_ragged)
-        return FAIL(c, "there are not as many types of splits as of ragged values, or shapes as dense features");
     for (int i = 0; i < num_ragged; i++) {
         c->outputs[ragged + i] = TW_SHAPE(-1);
         c->outputs[ragged + num_ragged + i] = splits_of(c->inputs[0]);
@@ -76,6 +114,9 @@ static tw_status parse_v2_shape(twi_inference *c)
 static tw_status parse_single_shape(twi_inference *c)
 {
     int num_sparse = (int)twi_attr_int(c->attrs, "num_sparse", 0);
+    tw_status status = expect_as_many(c);
+    if (status != TW_OK)
+        return status;
     sparse_shapes(c, 0, num_sparse, 1);
     return dense_shapes(c, 3 * num_sparse, TW_SCALAR);
 }
@@ -100,10 +141,9 @@ static tw_status sequence_shapes(twi_inference *c, bool lengths)
     int list_sparse = twi_attr_find(c->attrs, "feature_list_sparse_types")->count;
     int list_dense = twi_attr_find(c->attrs, "feature_list_dense_types")->count;
     int lists = 3 * context_sparse + context_dense, list_values = lists + 3 * list_sparse;
-    if (twi_attr_find(c->attrs, "context_dense_shapes")->count != context_dense ||
-        twi_attr_find(c->attrs, "feature_list_dense_shapes")->count != list_dense)
-        return FAIL(c, "there are not as many shapes as dense features");
-    tw_status status = expect_known(c, "context_dense_shapes");
+    tw_status status = expect_as_many(c);
+    if (status == TW_OK)
+        status = expect_known(c, "context_dense_shapes");
     if (status == TW_OK)
         status = expect_known(c, "feature_list_dense_shapes");
     if (status != TW_OK || batch.rank < 0)
