@@ -407,7 +407,10 @@ static tw_status next_window(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     batching *s = it->state;
     const twi_recipe *r = it->recipe;
     int64_t size = twi_recipe_int(r, 1), shift = twi_recipe_int(r, 2), stride = twi_recipe_int(r, 3), count;
-    tw_status status = gather(s, (size - 1) * stride + 1, pull);
+    int64_t span;
+    if (__builtin_mul_overflow(size - 1, stride, &span) || span == INT64_MAX)
+        span = INT64_MAX - 1; /* all there is */
+    tw_status status = gather(s, span + 1, pull);
     count = s->rows.count ? (s->rows.count - 1) / stride + 1 : 0;
     count = count < size ? count : size;
     pull->end = count == 0 || (count < size && twi_recipe_int(r, 4));

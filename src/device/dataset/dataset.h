@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 enum { TWI_ELEMENT = 64, TWI_RECIPE_FUNCTIONS = 3, TWI_RECIPE_LISTS = 3 }; /* components, functions, lists, at most */
+enum { TWI_OTHER_ELEMENTS = 1 << 30 };
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
@@ -66,6 +67,7 @@ typedef struct twi_recipe_kind {
     int64_t (*count)(const twi_recipe *recipe);
     /* Gives element `index`, of so many as there are, as next() does; NULL: only next() can. */
     tw_status (*at)(const twi_recipe *recipe, int64_t index, tw_tensor **element, tw_error *error);
+    int passes; /* from this input on, elements have its components, of whatever shape; TWI_OTHER_ELEMENTS: of none */
 } twi_recipe_kind;
 
 enum { TWI_ENDLESS = -1, TWI_UNCOUNTED = -2 }; /* TensorFlow's numbers for what has no end, and for nobody knows */

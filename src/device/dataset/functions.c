@@ -536,7 +536,7 @@ static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **ele
     }
 }
 
-#define F .functions = {"f"}, .before = 1, .lists = {"Targuments"}
+#define F .functions = {"f"}, .before = 1, .lists = {"Targuments"}, .passes = TWI_OTHER_ELEMENTS
 #define PREDICATE .functions = {"predicate"}, .before = 1, .lists = {"Targuments"}
 #define MAP                                                                                                            \
     next_mapped, .state = sizeof(twi_iteration *), .begin = twi_begin_input, .end = twi_end_input, .check = check_map, \
@@ -551,13 +551,13 @@ static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **ele
 #define SCAN                                                                                                           \
     next_scanned, .state = sizeof(scanning), .begin = begin_scan, .end = end_scan, .check = check_scan,                \
                   .functions = {"f"}, .before = 1, .lists = {"Tstate", "Targuments"}, .flag = "preserve_cardinality",  \
-                  .count = count_mapped
+                  .count = count_mapped, .passes = TWI_OTHER_ELEMENTS
 #define GROUPS                                                                                                         \
     next_grouped,                                                                                                      \
         .state = sizeof(grouping), .begin = twi_begin_input, .end = end_groups, .check = check_groups,                 \
         .functions = {"key_func", "reduce_func", "window_size_func"}, .before = 1,                                     \
         .lists = {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"},   \
-        .count = count_groups
+        .count = count_groups, .passes = TWI_OTHER_ELEMENTS
 
 const twi_recipe_kind twi_function_kinds[] = {
     {"MapDataset", MAP, F},

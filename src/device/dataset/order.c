@@ -292,11 +292,14 @@ static tw_status next_concatenated(twi_iteration *it, twi_pull *pull, tw_tensor 
     tw_status status = twi_iteration_next(s->input, pull, element);
     if (status != TW_OK || !pull->end || s->count)
         return status;
+    twi_iteration *second;
+    status = twi_iteration_begin(it->recipe->arguments[1], it->monitor, &second, pull->error);
+    if (status != TW_OK)
+        return status; /* who asks again finds the first at its end */
     twi_iteration_end(s->input);
-    s->input = NULL;
+    s->input = second;
     s->count = 1;
-    status = twi_iteration_begin(it->recipe->arguments[1], it->monitor, &s->input, pull->error);
-    return status == TW_OK ? twi_iteration_next(s->input, pull, element) : status;
+    return twi_iteration_next(s->input, pull, element);
 }
 
 static int64_t count_concatenated(const twi_recipe *r)
@@ -673,9 +676,11 @@ const twi_recipe_kind twi_order_kinds[] = {
     {"UniqueDataset", UNIQUE},
     {"ExperimentalUniqueDataset", UNIQUE},
     {"ConcatenateDataset", next_concatenated, INPUT(counted), .count = count_concatenated, .at = at_concatenated},
-    {"ZipDataset", next_zip, SEVERAL, .check = check_zip, .count = count_zip, .at = at_zip},
-    {"DirectedInterleaveDataset", next_directed, SEVERAL, .flag = "stop_on_empty_dataset", .count = count_directed},
-    {"ExperimentalDirectedInterleaveDataset", next_directed, SEVERAL, .count = count_directed},
+    {"ZipDataset", next_zip, SEVERAL, .check = check_zip, .count = count_zip, .at = at_zip,
+     .passes = TWI_OTHER_ELEMENTS},
+    {"DirectedInterleaveDataset", next_directed, SEVERAL, .flag = "stop_on_empty_dataset",
+     .count = count_directed, .passes = 1},
+    {"ExperimentalDirectedInterleaveDataset", next_directed, SEVERAL, .count = count_directed, .passes = 1},
     {"CacheDataset", CACHE},
     {"CacheDatasetV2", CACHE},
     {"PrefetchDataset", next_prefetch, .state = sizeof(prefetching), .begin = twi_begin_input, .end = end_prefetch,

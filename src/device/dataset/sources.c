@@ -550,9 +550,9 @@ static tw_status next_csv(twi_iteration *it, twi_pull *pull, tw_tensor **element
 const twi_recipe_kind twi_source_kinds[] = {
     {"RangeDataset", next_range, .state = sizeof(int64_t), .begin = begin_range, .check = check_range,
      .count = count_range, .at = at_range},
-    {"TensorDataset", next_tensor, .state = sizeof(bool), .count = count_one, .at = at_tensor},
+    {"TensorDataset", next_tensor, .state = sizeof(bool), .count = count_one, .at = at_tensor, .passes = TWI_OTHER_ELEMENTS},
     {"TensorSliceDataset", next_slice, .state = sizeof(int64_t), .check = check_slices, .count = count_slices,
-     .at = at_slice},
+     .at = at_slice, .passes = TWI_OTHER_ELEMENTS},
     {"SparseTensorSliceDataset", next_sparse, .state = sizeof(sparse_place), .check = check_sparse,
      .count = count_sparse},
     {"FixedLengthRecordDataset", next_fixed, FILES, .check = check_fixed},

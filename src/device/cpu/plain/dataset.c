@@ -114,6 +114,16 @@ static tw_status measure(twi_recipe *made, tw_error *error)
     return TW_OK;
 }
 
+/* Who passes elements on has room for as many components as it says it has. */
+static tw_status expect_components(const twi_run *r, const twi_recipe *made, int i)
+{
+    const twi_recipe *input = twi_recipe_of(made->arguments[i]);
+    if (!input || i < made->kind->passes || input->num_components == made->num_components)
+        return TW_OK;
+    return twi_fail(r->error, TW_INVALID_ARGUMENT, "input %d of '%s' has elements of %d components, expected %d", i,
+                    r->node, input->num_components, made->num_components);
+}
+
 static tw_status run_recipe(const twi_run *r)
 {
     const making *m = r->state;
@@ -131,6 +141,8 @@ static tw_status run_recipe(const twi_run *r)
         bool is_seed = i > 0 && (!made->arguments[i] || twi_is_seeds(made->arguments[i]));
         if (status == TW_OK && wants_recipe(r, m->kind, i) && !is_seed && !twi_recipe_of(made->arguments[i]))
             status = twi_fail(r->error, TW_INVALID_ARGUMENT, "input %d of '%s' is not a data set", i, r->node);
+        if (status == TW_OK && wants_recipe(r, m->kind, i))
+            status = expect_components(r, made, i);
     }
     if (status == TW_OK)
         status = measure(made, r->error);
