@@ -83,9 +83,10 @@ static double draw_many(drawing *d, double rate, double most)
     }
 }
 
+/* Where hardly any number is one that the output can hold, nobody waits for such a one to be drawn. */
 static double draw_poisson(drawing *d, double rate, double most)
 {
-    return rate < 10 ? draw_few(d, rate) : isinf(rate) ? most : draw_many(d, rate, most);
+    return rate < 10 ? draw_few(d, rate) : !(rate - most < 5 * sqrt(rate)) ? most : draw_many(d, rate, most);
 }
 
 /* How many geometric numbers have a sum of `count` at most. */

@@ -89,9 +89,10 @@ static tw_status run_reshape(const twi_run *r)
     int64_t to = r->input_operands[2].elements, *shape = r->outputs[1], *indices = r->outputs[0];
     tw_status status = find_shape(r, shape);
     for (int64_t i = 0; i < n && status == TW_OK; i++) {
-        int64_t place = 0;
+        uint64_t wrapped = 0; /* indices that lie outside give others that do */
         for (int64_t k = 0; k < from; k++)
-            place = place * longs(r, 1)[k] + longs(r, 0)[i * from + k];
+            wrapped = wrapped * (uint64_t)longs(r, 1)[k] + (uint64_t)longs(r, 0)[i * from + k];
+        int64_t place = (int64_t)wrapped;
         for (int64_t k = to - 1; k >= 0; k--) {
             indices[i * to + k] = shape[k] ? place % shape[k] : 0;
             place = shape[k] ? place / shape[k] : 0;
