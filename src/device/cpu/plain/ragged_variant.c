@@ -453,9 +453,11 @@ static tw_status run_gradient(const twi_run *r)
     return status == TW_OK && at != tw_shape_elements(shape) ? fail_length(r, shape) : status;
 }
 
+#define VALUES (TWI_STORED_TYPES | TWI_TYPE(TW_STRING))
+
 const twi_kernel twi_cpu_ragged_variant_kernels[] = {
-    {"RaggedTensorToVariant", "plain", 0, prepare_to_variant, run_to_variant, twi_free},
-    {"RaggedTensorFromVariant", "plain", 0, prepare_from_variant, run_from_variant, twi_free},
-    {"RaggedTensorToVariantGradient", "plain", 0, NULL, run_gradient},
+    {"RaggedTensorToVariant", "plain", VALUES, prepare_to_variant, run_to_variant, twi_free},
+    {"RaggedTensorFromVariant", "plain", VALUES, prepare_from_variant, run_from_variant, twi_free},
+    {"RaggedTensorToVariantGradient", "plain", VALUES, NULL, run_gradient},
     {0},
 };
