@@ -6,13 +6,14 @@
 #include "sparing_memory.h"
 #include "faulty_files.h" /* scratch_folder */
 #include "testing.h"
+#include "wrong_graph.h"
 
 #include <ctype.h>
 #include <tower/graph.h>
 #include <tower/io.h>
 #include <tower/session.h>
 
-enum { MOST = 64, LONGEST = 1 << 22 };
+enum { MOST = 64, LONGEST = 1 << 22, ONE_OF_WRONG = 43 };
 
 typedef struct reading {
     FILE *file;
@@ -24,7 +25,11 @@ typedef struct reading {
     tw_output gradient;
     bool wrongly;   /* each program's first feeds are made wrong, one at a time */
     bool was_tried; /* this program */
+    bool of_wrong;  /* the graphs themselves are made wrong */
     int refused, given;
+    char name[128];
+    const char *path;
+    long begin; /* of the program's lines in the file */
 } reading;
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
@@ -270,7 +275,10 @@ static void run_wrong(reading *r, const tw_feed *feeds, int num_feeds, const tw_
 {
     tw_tensor *results[MOST] = {NULL};
     tw_error error = {0};
+    watch w;
+    begin_watch(&w, r->s);
     tw_status status = tw_session_run(r->s, feeds, num_feeds, fetches, num_fetches, results, &error);
+    end_watch(&w);
     if (status == TW_INTERNAL || (status != TW_OK && !error.message[0]))
         fail_msg("%s, line %d: ends with %d, '%s'", r->program, r->number, status, error.message);
     r->refused += status != TW_OK;
@@ -363,7 +371,9 @@ static bool run_program(reading *r)
         snprintf(words, sizeof words, "%s", r->line + 6);
         more = next_line(r);
     }
-    if (r->wrongly)
+    if (r->of_wrong)
+        run_wrong(r, feeds, num_feeds, fetches, num_fetches);
+    else if (r->wrongly)
         run_each_wrong(r, feeds, num_feeds, fetches, num_fetches);
     else
         run_right(r, feeds, num_feeds, fetches, num_fetches, expected, num_outputs, words);
@@ -449,6 +459,97 @@ static void run_file(const char *path, const tw_session_options *options, bool w
     assert_true(!wrongly || (r.refused > 500 && r.given > 500));
 }
 
+/* The program's lines, with a wrong graph. */
+static void run_wrong_graph(void *user, const char *bytes, size_t size, const char *what)
+{
+    reading *r = user;
+    tw_error error = {0};
+    tw_session_options options = TW_SIZED(tw_session_options);
+    char said[400];
+    r->of_wrong = true;
+    snprintf(said, sizeof said, "%.80s, %s", r->name, what);
+    r->program = said;
+    r->g = tw_graph_create();
+    tw_set_allocator(sparing_resize, NULL);
+    tw_status status = tw_graph_import(r->g, bytes, size, NULL, &error);
+    if (status == TW_OK) {
+        options.kept_plans = 1;
+        options.plain_kernels = r->given % 2;
+        status = tw_session_create(r->g, &options, &r->s, &error);
+    }
+    if (status == TW_INTERNAL || (status != TW_OK && !strstr(error.message, "'")))
+        fail_msg("%s: status %d, '%s'", r->program, status, error.message);
+    r->refused += status != TW_OK;
+    r->file = fopen(r->path, "r"); /* a child's place in it is its own */
+    fseek(r->file, r->begin, SEEK_SET);
+    for (bool more = next_line(r); more && status == TW_OK && strncmp(r->line, "program ", 8) != 0;) {
+        if (strncmp(r->line, "run ", 4) == 0) {
+            more = run_program(r);
+            continue;
+        }
+        char *at = r->line + strcspn(r->line, " ") + 1;
+        if (strncmp(r->line, "init ", 5) == 0) {
+            tw_output op = output_of(r, at);
+            run_wrong(r, NULL, 0, &op, 1);
+        } else if (strncmp(r->line, "gradient ", 9) == 0) {
+            tw_output loss = output_of(r, word(&at)), x = output_of(r, word(&at));
+            r->gradient = (tw_output){0};
+            tw_gradients(r->g, &loss, 1, NULL, &x, 1, &r->gradient);
+            if (tw_graph_status(r->g) != TW_OK) {
+                r->refused++;
+                break;
+            }
+        }
+        more = next_line(r);
+    }
+    fclose(r->file);
+    close_program(r);
+    tw_set_allocator(NULL, NULL);
+}
+
+static void make_file_wrong(const char *path, wrong_user *user)
+{
+    reading r = {.file = fopen(path, "r"), .line = malloc(LONGEST), .path = path}, of_wrong;
+    assert_non_null(r.file);
+    assert_non_null(r.line);
+    while (next_line(&r)) {
+        char *at = r.line + strlen("program ");
+        if (strncmp(r.line, "program ", 8) != 0)
+            continue;
+        snprintf(r.name, sizeof r.name, "%s", word(&at));
+        size_t size = unhex(at);
+        char *bytes = malloc(size);
+        memcpy(bytes, at, size);
+        r.begin = ftell(r.file);
+        of_wrong = r;
+        user->user = &of_wrong;
+        each_wrong_node(bytes, size, user);
+        r.refused = of_wrong.refused;
+        r.given = of_wrong.given;
+        free(bytes);
+    }
+    fclose(r.file);
+    free(r.line);
+    print_message("%s: %d refused, %d gave values\n", strrchr(path, '/') + 1, r.refused, r.given);
+    assert_true(is_sweep() || (r.refused > 50 && r.given > 50));
+}
+
+static void what_is_wrong_in_a_graph_is_refused_or_gives_values(void **state)
+{
+    (void)state;
+    wrong_user user = {run_wrong_graph, NULL, ONE_OF_WRONG, 0};
+    read_ops_of_cases();
+    enter_scratch();
+    make_file_wrong(GOLDEN_DIR "/shapes.txt", &user);
+    make_file_wrong(GOLDEN_DIR "/rare.txt", &user);
+    make_file_wrong(GOLDEN_DIR "/seldom.txt", &user);
+    make_file_wrong(GOLDEN_DIR "/untried.txt", &user);
+    make_file_wrong(GOLDEN_DIR "/quantized.txt", &user);
+    make_file_wrong(GOLDEN_DIR "/more.txt", &user);
+    make_file_wrong(GOLDEN_DIR "/later.txt", &user);
+    leave_scratch();
+}
+
 static void run_all(const tw_session_options *options)
 {
     run_file(GOLDEN_DIR "/shapes.txt", options, false);
@@ -512,12 +613,16 @@ static void what_is_fed_wrong_is_refused_or_gives_values(void **state)
 
 int main(void)
 {
+    const struct CMUnitTest sweep[] = {cmocka_unit_test(what_is_wrong_in_a_graph_is_refused_or_gives_values)};
+    if (is_sweep())
+        return cmocka_run_group_tests(sweep, NULL, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_of_computed_shapes_give_tensorflows_results),
         cmocka_unit_test(plain_kernels_give_them_to_graphs_that_tower_has_written_too),
         unsanitized_test(virtual_gpus_give_them_too),
         cmocka_unit_test(one_plan_that_is_kept_is_enough),
         cmocka_unit_test(what_is_fed_wrong_is_refused_or_gives_values),
+        cmocka_unit_test(what_is_wrong_in_a_graph_is_refused_or_gives_values),
     };
     const char *folder = scratch_folder();
     if (chdir(folder) != 0) /* programs write files where they stand */

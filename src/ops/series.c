@@ -60,8 +60,9 @@ static tw_status scatter_shape(twi_inference *c)
     int64_t indices = c->inputs[1].rank < 0 ? -1 : c->inputs[1].dims[0];
     int64_t rows = c->inputs[2].rank < 0 ? -1 : c->inputs[2].dims[0];
     if (indices >= 0 && rows >= 0 && indices != rows)
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "Expected len(indices) == values.shape[0], but saw: %lld vs. %lld",
-                        (long long)indices, (long long)rows);
+        return twi_fail(c->error, TW_INVALID_ARGUMENT,
+                        "Expected len(indices) == values.shape[0], but saw: %lld vs. %lld", (long long)indices,
+                        (long long)rows);
     return twi_shape_scalar(c);
 }
 

@@ -88,6 +88,9 @@ static tw_status run_reshape(const twi_run *r)
     int64_t n = r->input_operands[0].shape.dims[0], from = r->input_operands[1].elements;
     int64_t to = r->input_operands[2].elements, *shape = r->outputs[1], *indices = r->outputs[0];
     tw_status status = find_shape(r, shape);
+    if (status == TW_OK && r->input_operands[0].shape.dims[1] != from)
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices of %lld axes in a shape of %lld", r->node,
+                          (long long)r->input_operands[0].shape.dims[1], (long long)from);
     for (int64_t i = 0; i < n && status == TW_OK; i++) {
         uint64_t wrapped = 0; /* indices that lie outside give others that do */
         for (int64_t k = 0; k < from; k++)
