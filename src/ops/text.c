@@ -61,8 +61,8 @@ static tw_status join_shape(twi_inference *c)
 static tw_status case_shape(twi_inference *c)
 {
     const char *encoding = twi_attr_string(c->attrs, "encoding", "");
-    if (*encoding)
-        return twi_fail(c->error, TW_UNIMPLEMENTED, "encoding \"%.40s\"; only bytes are changed, \"\"", encoding);
+    if (*encoding && strcmp(encoding, "utf-8") != 0)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "encoding is \"%.40s\", expected \"utf-8\" or \"\"", encoding);
     return twi_shape_same(c);
 }
 

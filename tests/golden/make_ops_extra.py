@@ -66,6 +66,17 @@ fails("expected an even number from 4 on", "RandomIndexShuffle", i64(1), i64([1,
 fails("seed must have shape [3]", "RandomIndexShuffle", i64(1), i64([1, 2]), i64(5))
 fails("not of the same number", "RandomIndexShuffle", i64([1, 2]), i64([1, 2, 3]), i64([5]))
 
+# ---- letters beyond ASCII
+
+words = [w.encode() for w in ("Grüße ΑΣ, ΣΑΣ.Σ!", "ÄÖÜ İI ıi", "ﬁn ǆ ŉ ΐ", "Привет, ДОМ", "Ⅷ ⓐ ꙁ \U00010428 \U0001e900 ꭰ Ꭰ", "ΟΔΟΣ' ς", "")]
+words += [b"A\xffb", b"\xe6\x97x", b"\xed\xa0\x80Z"]
+# every letter of some ranges, so that those of the table begin and end where they should
+for begin in (0x80, 0x370, 0x1f00, 0xa640, 0x10400):
+    words += ["".join(map(chr, range(i, i + 32))).encode() for i in range(begin, begin + 256, 32)]
+for op in ("StringLower", "StringUpper"):
+    case(op, input=texts(*words), encoding="utf-8")
+    fails('encoding is "utf-16", expected', op, texts(b"a"), encoding="utf-16")
+
 # ---- packed bytes
 
 words = (b"", b"a", b"many " * 20)

@@ -218,29 +218,6 @@ static tw_status run_as_string(const twi_run *r)
 
 /* ---- letters ----------------------------------------------------------------------------------------------------- */
 
-static const bool upper_marker = true;
-
-static tw_status prepare_upper(twi_prepare *p)
-{
-    p->state = (void *)&upper_marker;
-    return TW_OK;
-}
-
-static tw_status run_case(const twi_run *r)
-{
-    tw_status status = TW_OK;
-    for (int64_t i = 0; i < count(r) && status == TW_OK; i++) {
-        status = give_bytes(r, i, strings(r)[i].data, strings(r)[i].size);
-        tw_string *made = (tw_string *)r->outputs[0] + i;
-        for (size_t k = 0; k < made->size && status == TW_OK; k++) {
-            char c = made->data[k];
-            bool changes = r->state ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z';
-            made->data[k] = changes ? (char)(c ^ 0x20) : c;
-        }
-    }
-    return status;
-}
-
 static tw_status prepare_unpack(twi_prepare *p)
 {
     p->state = (void *)twi_packing(twi_attr_string(p->attrs, "compression_type", ""));
@@ -474,8 +451,6 @@ const twi_kernel twi_cpu_text_kernels[] = {
     {"Substr", "plain", 0, prepare_unit, run_substr},
     {"StringToNumber", "plain", 0, NULL, run_number},
     {"AsString", "plain", 0, prepare_as_string, run_as_string, twi_free},
-    {"StringUpper", "plain", 0, prepare_upper, run_case},
-    {"StringLower", "plain", 0, NULL, run_case},
     {"DecodeCompressed", "plain", 0, prepare_unpack, run_unpack},
     {"StringStrip", "plain", 0, NULL, run_strip},
     {"EncodeBase64", "plain", 0, prepare_encode, run_encode},

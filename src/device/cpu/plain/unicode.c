@@ -1,7 +1,9 @@
-/* unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode: characters of UTF-8, UTF-16 and
- * UTF-32, and of ASCII and Latin-1 where they are read. What is no character counts as far as it could have become one,
- * as the Unicode Standard advises and TensorFlow's library does. */
+/* unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode, StringUpper and StringLower:
+ * characters of UTF-8, UTF-16 and UTF-32, and of ASCII and Latin-1 where they are read. What is no character counts as
+ * far as it could have become one, as the Unicode Standard advises and TensorFlow's library does. */
 #include "base/array.h"
+#include "base/letters.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "device/cpu/plain/move.h"
 
@@ -298,10 +300,73 @@ static tw_status run_transcode(const twi_run *r)
     return status;
 }
 
+/* Of StringUpper and StringLower: of characters, or of ASCII's letters alone, whatever else the bytes are. */
+typedef struct casing {
+    bool upper, characters;
+} casing;
+
+static tw_status prepare_case(twi_prepare *p)
+{
+    casing s = {strcmp(p->op, "StringUpper") == 0, *twi_attr_string(p->attrs, "encoding", "")};
+    return twi_keep(p, &s, sizeof s);
+}
+
+static void change_bytes(const casing *s, const tw_string *from, twi_text *text)
+{
+    twi_text_append(text, from->data ? from->data : "", from->size);
+    for (size_t k = 0; k < text->size && !text->failed; k++) {
+        char c = text->data[k];
+        bool changes = s->upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z';
+        text->data[k] = changes ? (char)(c ^ 0x20) : c;
+    }
+}
+
+static tw_status change_characters(const twi_run *r, const casing *s, const tw_string *from, twi_text *text)
+{
+    enum { REPLACEMENT = 0xfffd };
+    TWI_ARRAY(uint32_t) all = {0};
+    tw_status status = TW_OK;
+    found f;
+    for (size_t at = 0; at < from->size && status == TW_OK; at += f.bytes) {
+        f = read_utf_8((const unsigned char *)from->data + at, from->size - at);
+        if (!twi_push(&all, f.wrong ? REPLACEMENT : f.value))
+            status = twi_fail_memory(r->error, r->node);
+    }
+    for (size_t k = 0; k < (size_t)all.count && status == TW_OK; k++) {
+        uint32_t to[3];
+        int many = twi_to_case(all.items, (size_t)all.count, k, s->upper, to);
+        for (int i = 0; i < many; i++)
+            put_character(text, UTF_8, to[i]);
+    }
+    twi_array_free(&all);
+    return status;
+}
+
+static tw_status run_case(const twi_run *r)
+{
+    const casing *s = r->state;
+    const tw_string *texts = r->inputs[0];
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < r->output_operands[0].elements && status == TW_OK; i++) {
+        twi_text text = {0};
+        if (s->characters)
+            status = change_characters(r, s, &texts[i], &text);
+        else
+            change_bytes(s, &texts[i], &text);
+        if (status == TW_OK)
+            status = give(r, i, &text);
+        else
+            twi_text_free(&text);
+    }
+    return status;
+}
+
 const twi_kernel twi_cpu_unicode_kernels[] = {
     {"UnicodeDecode", "plain", 0, prepare_unicode, run_decode, twi_free},
     {"UnicodeDecodeWithOffsets", "plain", 0, prepare_unicode, run_decode, twi_free},
     {"UnicodeEncode", "plain", 0, prepare_unicode, run_encode, twi_free},
     {"UnicodeTranscode", "plain", 0, prepare_unicode, run_transcode, twi_free},
+    {"StringUpper", "plain", 0, prepare_case, run_case, twi_free},
+    {"StringLower", "plain", 0, prepare_case, run_case, twi_free},
     {0},
 };
