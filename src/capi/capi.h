@@ -106,6 +106,9 @@ void write_versions(wire *def);
 const char *find_in_scope(const tw_graph *graph, const char *scope);
 /* An output of the graph for Tower; false: it is none, and the status says so. */
 bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status);
+/* The same, with the codes for an index that is below 0 or above the last: TF_OUT_OF_RANGE is not everywhere. */
+bool find_output_as(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Code below, TF_Code above,
+                    TF_Status *status);
 tw_shape shape_of(const int64_t *dims, int num_dims);
 
 /* -- session.c -- */

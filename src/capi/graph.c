@@ -160,18 +160,19 @@ const char *find_in_scope(const tw_graph *graph, const char *scope)
 }
 
 /* A node that cannot run, for its op or one before it is not known, has no outputs, and says why. */
-static void fail_output(TF_Output output, TF_Status *status)
+static void fail_output(TF_Output output, TF_Code below, TF_Code above, TF_Status *status)
 {
     const char *name = TF_OperationName(output.oper), *op = TF_OperationOpType(output.oper);
     const tw_attr *why = tw_node_is_unknown(output.oper->node) ? tw_node_attr(output.oper->node, "why") : NULL;
     if (why)
         set_status(status, TF_NOT_FOUND, "node '%s' (%s): %s", name, op, why->s.data);
     else
-        set_status(status, TF_OUT_OF_RANGE, "Node '%s' (type: '%s', num of outputs: %d) does not have output %d", name,
+        set_status(status, output.index < 0 ? below : above, "Node '%s' (type: '%s', num of outputs: %d) does not have output %d", name,
                    op, tw_node_num_outputs(output.oper->node), output.index);
 }
 
-bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status)
+bool find_output_as(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Code below, TF_Code above,
+                    TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
     if (!output.oper)
@@ -179,10 +180,15 @@ bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_S
     else if (output.oper->graph != graph)
         set_status(status, TF_INVALID_ARGUMENT, "Node %s was not found in the graph", TF_OperationName(output.oper));
     else if (output.index < 0 || output.index >= tw_node_num_outputs(output.oper->node))
-        fail_output(output, status);
+        fail_output(output, below, above, status);
     if (is_ok(status))
         *found = (tw_output){output.oper->node, output.index};
     return is_ok(status);
+}
+
+bool find_output(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Status *status)
+{
+    return find_output_as(graph, output, found, TF_OUT_OF_RANGE, TF_OUT_OF_RANGE, status);
 }
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */

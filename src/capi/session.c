@@ -21,6 +21,7 @@ struct TF_SessionOptions {
     tw_device_options devices;
     tw_session_options session;
     int64_t timeout_ms; /* of every run; not above 0: none */
+    bool no_cpus;       /* are asked for: there is no session without one */
 };
 
 struct TF_Session {
@@ -73,16 +74,18 @@ static void read_device_count(TF_SessionOptions *options, const wire_field *map)
     enum { KEY = 1, VALUE = 2 };
     wire_field field;
     bool cpus = false, gpus = false;
-    int count = 0;
+    int64_t count = 0;
     wire_reader r = wire_read(map->data, map->size);
     while (wire_next(&r, &field)) {
         cpus |= field.number == KEY && wire_is_text(&field, "CPU");
         gpus |= field.number == KEY && wire_is_text(&field, "GPU");
         if (field.number == VALUE)
-            count = field.value > INT_MAX ? INT_MAX : (int)field.value;
+            count = (int64_t)field.value;
     }
-    if (cpus)
-        options->devices.cpu_devices = count;
+    if (cpus) {
+        options->devices.cpu_devices = count > INT_MAX ? INT_MAX : (int)(count < 0 ? 0 : count);
+        options->no_cpus = count <= 0;
+    }
     if (gpus)
         options->devices.no_gpus = count == 0;
 }
@@ -119,6 +122,7 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
     options->devices = (tw_device_options){.size = sizeof options->devices};
     options->session = (tw_session_options){.size = sizeof options->session};
     options->timeout_ms = 0;
+    options->no_cpus = false;
     wire_reader r = wire_read(proto, proto_len);
     while (wire_next(&r, &field)) {
         if (field.number == DEVICE_COUNT && field.type == 2)
@@ -144,18 +148,20 @@ void TF_EnableXLACompilation(TF_SessionOptions *options, unsigned char enable)
 
 /* ---- making and letting go -------------------------------------------------------------------------------------- */
 
-static bool check_target(const TF_SessionOptions *opts, TF_Status *status)
+static bool check_options(const TF_SessionOptions *opts, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
     if (opts && opts->target && *opts->target && strcmp(opts->target, "local") != 0)
         set_status(status, TF_UNIMPLEMENTED, "sessions run in this process: there is no target '%s'", opts->target);
+    else if (opts && opts->no_cpus)
+        set_status(status, TF_NOT_FOUND, "No CPU devices are available in this process");
     return is_ok(status);
 }
 
 TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Status *status)
 {
     tw_error error = TW_NO_ERROR;
-    if (!check_target(opts, status))
+    if (!check_options(opts, status))
         return NULL;
     TF_Session *session = calloc(1, sizeof *session);
     if (!session) {
@@ -336,7 +342,8 @@ static bool collect_feeds(running *r, const TF_Output *inputs, TF_Tensor *const 
     tw_error error = TW_NO_ERROR;
     for (int i = 0; i < count; i++) {
         tw_feed *feed = &r->feeds[i];
-        if (!find_output(r->session->graph, inputs[i], &feed->output, r->status))
+        if (!find_output_as(r->session->graph, inputs[i], &feed->output, TF_INVALID_ARGUMENT, TF_OUT_OF_RANGE,
+                            r->status))
             return false;
         if (!values[i]) {
             set_status(r->status, TF_INVALID_ARGUMENT, "input %d, '%s:%d', has no value", i,
@@ -356,7 +363,8 @@ static bool collect_fetches(running *r, const TF_Output *outputs, int noutputs, 
                             int ntargets)
 {
     for (int i = 0; i < noutputs; i++)
-        if (!find_output(r->session->graph, outputs[i], &r->fetches[r->num_fetches++], r->status))
+        if (!find_output_as(r->session->graph, outputs[i], &r->fetches[r->num_fetches++], TF_INVALID_ARGUMENT,
+                            TF_OUT_OF_RANGE, r->status))
             return false;
     for (int i = 0; i < ntargets; i++) {
         if (!targets[i] || targets[i]->graph != r->session->graph) {
@@ -633,7 +641,7 @@ TF_Session *TF_LoadSessionFromSavedModel(const TF_SessionOptions *session_option
         set_status(status, TF_INVALID_ARGUMENT, "Unparseable RunOptions proto");
     else if (meta_graph_def && meta_graph_def->data)
         set_status(status, TF_INVALID_ARGUMENT, "Passing non-empty TF_Buffer is invalid.");
-    if (!is_ok(status) || !check_target(session_options, status))
+    if (!is_ok(status) || !check_options(session_options, status))
         return NULL;
     begin_building(graph);
     if (graph->num_operations > 0)

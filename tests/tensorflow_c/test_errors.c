@@ -233,6 +233,12 @@ static void indexes_out_of_range_are_told(void **state)
         assert_null(TF_FinishOperation(d, s));
         assert_wrong(s, TF_INVALID_ARGUMENT, "output");
     }
+    TF_Tensor *one = float_tensor(NULL, 0, (float[]){1});
+    assert_null(run(session, out(a), one, (TF_Output){negative, -1}, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "-1");
+    assert_null(run(session, (TF_Output){a, -1}, one, out(negative), s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "-1");
+    TF_DeleteTensor(one);
     assert_int_equal(TF_OperationInputListLength(negative, "nothing", s), -1);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Input arg 'nothing' not found");
     assert_int_equal(TF_OperationOutputListLength(negative, "x", s), -1);

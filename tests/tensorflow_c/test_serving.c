@@ -500,6 +500,12 @@ static void session_lists_devices(void **state)
     TF_Status *s = TF_NewStatus();
     TF_Graph *graph = TF_NewGraph();
     TF_SessionOptions *options = TF_NewSessionOptions();
+    TF_SetConfig(options, "\x0a\x07\x0a\x03" /* device_count {"CPU": 0} */
+                          "CPU\x10\x00",
+                 9, s);
+    assert_fine(s);
+    assert_null(TF_NewSession(graph, options, s));
+    assert_wrong(s, TF_NOT_FOUND, "No CPU devices are available in this process");
     /* device_count {"CPU": 2}, intra_op_parallelism_threads 1, allow_soft_placement */
     static const char config[] = "\x0a\x07\x0a\x03"
                                  "CPU\x10\x02\x10\x01\x38\x01";
