@@ -235,7 +235,7 @@ static void wait_for_all(tasks *t)
 /* Starts the tasks, and waits for them: the exit code. */
 static int run_tasks(tasks *t)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a script has started is not left behind unseen when the script has ended */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a script has started is not left behind unseen when the script ends */
     bool good = make_sockets(t) && start(t);
     for (int i = 0; i < t->count; i++)
         for (int k = 0; k < t->count; k++)
@@ -358,8 +358,8 @@ const command launch_command = {
         "one process with as many towers. Task 0 prints, and writes the train directory.\n\n"
         "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
         "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
-        "TERM go to task 0 (all of its process group, if that is a script), which finishes the step, saves, and lets all "
-        "others end.\n\n"
+        "TERM go to task 0 (all of its process group, if that is a script), which finishes the step, saves, and lets "
+        "all others end.\n\n"
         "--max-restarts starts all again when a task was lost, with " RESUME_VARIABLE " in the environment, which "
         "`tower train` takes for --resume, also within a script; --elastic does so with one task less each time. A "
         "command that starts tasks itself, mpirun or srun, is started once, and again with --resume behind its words; "
