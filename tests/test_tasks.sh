@@ -117,6 +117,13 @@ for task in 0 1; do
 done
 grep -q '^saved as scripted/' scripted.log || fail "what a script has started did not save"
 
+# A run is one command: the next one of a script is told so.
+launch -n 2 -- bash -c '"$@" --train-dir first && exec "$@" --train-dir second' bash "$tower" "${options[@]}" \
+    --max-steps 1 > next.log 2>&1
+[ $? -eq 2 ] && grep -q '^saved as first/' next.log || fail "the second command of a script did not fail"
+grep -q 'another command of task [01] has joined the other tasks before' next.log ||
+    fail "the second command of a script is not told why"
+
 # The launcher starts again what has lost a task, with one less; the end is that of a run that nobody disturbed. It has
 # no end before it has lost one, and then two steps more than are saved. The script hands nothing on that comes behind
 # its words.

@@ -198,6 +198,15 @@ static tw_status join_tasks(local *l, int task, int tasks, const int *numbers, d
     return status == TW_OK ? twi_exchange_start(&l->x, error) : status;
 }
 
+/* A script that is a task has these sockets for all its commands, but the first that joins closes what they connect. It
+ * has left a mark in those of its own end (start_reader). */
+static bool were_used(const int *sockets, int task, int tasks)
+{
+    struct timeval mark = {0};
+    socklen_t bytes = sizeof mark;
+    return tasks > 1 && getsockopt(sockets[task == 0], SOL_SOCKET, SO_RCVTIMEO, &mark, &bytes) == 0 && mark.tv_usec > 0;
+}
+
 static tw_status local_open(double deadline, twi_comm **comm, tw_error *error)
 {
     int numbers[TWI_MOST_TASKS], task = atoi(getenv("TOWER_TASK"));
@@ -206,6 +215,10 @@ static tw_status local_open(double deadline, twi_comm **comm, tw_error *error)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "TOWER_TASK is '%.20s' and TOWER_TASK_SOCKETS '%.200s': expected what tower launch sets",
                         getenv("TOWER_TASK"), getenv("TOWER_TASK_SOCKETS"));
+    if (were_used(numbers, task, tasks))
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "another command of task %d has joined the other tasks before: tower launch starts the tasks of "
+                        "one run, so let it start each command by itself", task);
     local *l = twi_alloc(sizeof *l);
     if (!l)
         return twi_fail_memory(error, "joining the other tasks");
