@@ -217,8 +217,8 @@ static tw_status local_open(double deadline, twi_comm **comm, tw_error *error)
                         getenv("TOWER_TASK"), getenv("TOWER_TASK_SOCKETS"));
     if (were_used(numbers, task, tasks))
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "another command of task %d has joined the other tasks before: tower launch starts the tasks of "
-                        "one run, so let it start each command by itself", task);
+                        "another command of task %d has joined the other tasks before: tower launch starts the tasks "
+                        "of one run, so let it start each command by itself", task);
     local *l = twi_alloc(sizeof *l);
     if (!l)
         return twi_fail_memory(error, "joining the other tasks");
