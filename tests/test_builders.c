@@ -206,6 +206,8 @@ static void assert_at(const char *message, int line)
     snprintf(end, sizeof end, "test_builders.c:%d)", line);
     if (strlen(message) < strlen(end) || strcmp(message + strlen(message) - strlen(end), end) != 0)
         fail_msg("'%s' does not end with '%s'", message, end);
+    if (strstr(message, end) != message + strlen(message) - strlen(end))
+        fail_msg("'%s' has '%s' twice", message, end);
 }
 
 static void errors_name_the_line_that_built_what_failed(void **state)
@@ -253,6 +255,24 @@ static void a_run_names_the_line_of_the_node_that_failed(void **state)
     tw_graph_destroy(g);
 }
 
+static void who_cannot_be_placed_is_named_with_its_line(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_error error = {0};
+    tw_session *session;
+    tw_tensor *result = NULL;
+    tw_output far;
+    int line = __LINE__ + 1;
+    TW_DEVICE(g, "/job:worker/task:7") far = tw_scalar(tw_name(g, "far"), 1);
+    assert_int_equal(tw_session_create(g, NULL, &session, &error), TW_OK);
+    assert_int_equal(tw_session_run(session, NULL, 0, &far, 1, &result, &error), TW_INVALID_ARGUMENT);
+    assert_message(error.message, "Cannot assign a device for operation 'far'");
+    assert_at(error.message, line);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 static void a_call_through_a_pointer_or_in_parentheses_is_a_call(void **state)
 {
     (void)state;
@@ -283,6 +303,7 @@ int main(void)
         cmocka_unit_test(size_of_augmented_images_is_known_without_a_pipeline),
         cmocka_unit_test(errors_name_the_line_that_built_what_failed),
         cmocka_unit_test(a_run_names_the_line_of_the_node_that_failed),
+        cmocka_unit_test(who_cannot_be_placed_is_named_with_its_line),
         cmocka_unit_test(a_call_through_a_pointer_or_in_parentheses_is_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,11 +81,16 @@ tw_graph *tw_graph_at(tw_graph *graph, const char *file, int line)
     return graph;
 }
 
+/* Unless the message has it already. */
 static void add_place(tw_error *error, const char *file, int line)
 {
+    char place[300];
     size_t used = strlen(error->message);
-    if (file)
-        snprintf(error->message + used, sizeof error->message - used, " (%s:%d)", file, line);
+    if (!file)
+        return;
+    snprintf(place, sizeof place, " (%s:%d)", file, line);
+    if (!strstr(error->message, place))
+        snprintf(error->message + used, sizeof error->message - used, "%s", place);
 }
 
 /* The node called so, but for ":0" behind. */
