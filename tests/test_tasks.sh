@@ -103,12 +103,15 @@ wait "$launcher"
 "$tower" "${options[@]}" --train-dir undisturbed --max-steps "$(newest asked)" > undisturbed.log 2>&1 || fail "one process"
 same undisturbed asked "$(newest asked)"
 
-# So do tasks that are scripts, whose shells do not hand on what they are sent; nobody is left behind.
+# So do tasks that are scripts, whose shells do not hand on what they are sent; nobody is left behind. USR1 would end a
+# shell, and goes to who expects it.
 # shellcheck disable=SC2016 # the tasks' shells expand it
 "$tower" launch --tasks 2 --deadline 120 -- bash -c 'bash -c "echo \$\$ > scripted-$TOWER_TASK; exec \"\$@\"" "$@"; exit $?' \
-    bash bash "$tower" "${options[@]}" --train-dir scripted --max-steps 1000000 --save-every 2 > scripted.log 2>&1 &
+    bash bash "$tower" "${options[@]}" --train-dir scripted --max-steps 1000000 --save-every 1000000 > scripted.log 2>&1 &
 launcher=$!
-until [ -e scripted/checkpoint ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
+until [ -e scripted-0 ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
+until [ -e scripted/checkpoint ] || ! kill -s USR1 "$launcher" 2> /dev/null; do sleep 0.5; done
+[ -e scripted/checkpoint ] || fail "a wish to save ended scripts"
 kill -s TERM "$launcher"
 wait "$launcher"
 [ $? -eq 143 ] || fail "scripts that were asked to stop: the launcher did not end with 143"

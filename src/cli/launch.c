@@ -142,6 +142,44 @@ static void ask_to_stop(const tasks *t, int number)
         kill(t->start_theirs ? t->processes[0] : -t->processes[0], number);
 }
 
+static bool catches(pid_t process, int number)
+{
+    char name[64], line[256];
+    unsigned long long caught = 0;
+    snprintf(name, sizeof name, "/proc/%d/status", (int)process);
+    FILE *file = fopen(name, "r");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "SigCgt: %llx", &caught) != 1)
+        ;
+    if (file)
+        fclose(file);
+    return caught >> (number - 1) & 1;
+}
+
+/* 0: it has none. */
+static pid_t first_child(pid_t process)
+{
+    char name[64];
+    int child = 0;
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)process, (int)process);
+    FILE *file = fopen(name, "r");
+    if (file && fscanf(file, "%d", &child) != 1)
+        child = 0;
+    if (file)
+        fclose(file);
+    return child;
+}
+
+/* USR1 ends who does not expect it, as a script's shell: it goes to the first who does, of task 0 and
+ * its children. */
+static void ask_to_save(const tasks *t)
+{
+    pid_t process = t->processes[0];
+    while (process && !catches(process, SIGUSR1))
+        process = first_child(process);
+    if (process)
+        kill(process, SIGUSR1);
+}
+
 /* All tasks, and what was left behind by those that have ended: that is this process's own then, see run_tasks(). */
 static void kill_all(const tasks *t)
 {
@@ -218,8 +256,8 @@ static void wait_for_all(tasks *t)
             ask_to_stop(t, signals_stop());
             told = true;
         }
-        if (signals_take_save() && t->processes[0])
-            kill(t->processes[0], SIGUSR1);
+        if (signals_take_save())
+            ask_to_save(t);
         if (t->code != EXIT_DONE && failed_at == 0)
             failed_at = seconds_now();
         if (failed_at > 0 && seconds_now() - failed_at > (double)t->s->deadline + GRACE) {

@@ -626,7 +626,8 @@ const command train_command = {
         "each) and goes on as if nothing had happened. With --sync off each tower updates the variables by itself, as "
         "soon as it has gradients: a step is then one update, the numbers depend on who comes first, and the train "
         "directory's order.log says who did, so that --replay can do it again. Ctrl-C (and the signals TERM and HUP) "
-        "finishes the step, saves a checkpoint and leaves; a second one leaves at once. The signal USR1 saves a checkpoint.",
+        "finishes the step, saves a checkpoint and leaves; another, a second later or more, leaves at "
+        "once. The signal USR1 saves a checkpoint.",
     .examples = "tower data fetch cifar10\n"
                 "tower train cifar10 --max-steps 6000\n"
                 "tower train cifar10 --virtual-gpus 2 --batch-size 64 --train-dir train\n"
