@@ -224,7 +224,7 @@ static double mel(double frequency)
 /* The middle of band i; that of band -1 is where the first one begins. */
 static double middle(const cepstrum *s, int i)
 {
-    return mel(s->low) + (mel(s->high) - mel(s->low)) / (s->bands + 1) * (i + 1);
+    return mel(s->low) + (mel(s->high) - mel(s->low)) / (s->bands + 1.0) * (i + 1);
 }
 
 /* Each frequency goes to the two bands between whose middles it lies, by how near it is. */
