@@ -86,6 +86,30 @@ static int find_value(const partial_run *p, tw_output output)
 
 /* ---- declaring -------------------------------------------------------------------------------------------------- */
 
+static void declare_feed(partial_run *p, const TF_Graph *graph, TF_Output given, TF_Status *status)
+{
+    tw_output output;
+    if (!find_output_as(graph, given, &output, TF_NOT_FOUND, TF_INVALID_ARGUMENT, status))
+        return;
+    if (find(p->feeds, p->num_feeds, output) >= 0)
+        set_status(status, TF_INVALID_ARGUMENT, "Endpoint \"%s:%d\" fed more than once.", tw_node_name(output.node),
+                   output.index);
+    p->feeds[p->num_feeds++] = output;
+}
+
+/* One that is declared twice is one. */
+static void declare_fetch(partial_run *p, const TF_Graph *graph, TF_Output given, TF_Status *status)
+{
+    tw_output output;
+    if (!find_output_as(graph, given, &output, TF_NOT_FOUND, TF_INVALID_ARGUMENT, status))
+        return;
+    if (find(p->feeds, p->num_feeds, output) >= 0)
+        set_status(status, TF_INVALID_ARGUMENT, "%s:%d is both fed and fetched.", tw_node_name(output.node),
+                   output.index);
+    else if (find(p->fetches, p->num_fetches, output) < 0)
+        p->fetches[p->num_fetches++] = output;
+}
+
 void TF_SessionPRunSetup(TF_Session *session, const TF_Output *inputs, int ninputs, const TF_Output *outputs,
                          int noutputs, const TF_Operation *const *target_opers, int ntargets, const char **handle,
                          TF_Status *status)
@@ -108,10 +132,12 @@ void TF_SessionPRunSetup(TF_Session *session, const TF_Output *inputs, int ninpu
     char *name = strdup(p->handle);
     if (!p->feeds || !p->fetches || !p->fed || !p->fetched || !name)
         set_no_memory(status);
+    if (is_ok(status) && noutputs == 0 && ntargets == 0)
+        set_status(status, TF_INVALID_ARGUMENT, "Must specify at least one target to fetch or execute.");
     for (int i = 0; i < ninputs && is_ok(status); i++)
-        find_output(graph, inputs[i], &p->feeds[p->num_feeds++], status);
+        declare_feed(p, graph, inputs[i], status);
     for (int i = 0; i < noutputs && is_ok(status); i++)
-        find_output(graph, outputs[i], &p->fetches[p->num_fetches++], status);
+        declare_fetch(p, graph, outputs[i], status);
     for (int i = 0; i < ntargets && is_ok(status); i++)
         if (target_opers[i] && target_opers[i]->graph == graph)
             p->fetches[p->num_fetches++] = (tw_output){target_opers[i]->node, -1};
@@ -181,8 +207,10 @@ static bool mark(part *m, bool *marks, tw_output wanted, bool is_now)
             if (find_value(p, from) >= 0)
                 continue;
             if (is_now && feed >= 0)
-                set_status(m->status, TF_INVALID_ARGUMENT, "'%s' needs '%s:%d', which was not fed yet",
-                           tw_node_name(node), tw_node_name(from.node), from.index);
+                set_status(m->status, TF_INVALID_ARGUMENT,
+                           "Fetch %s:%d can't be computed from the feeds that have been fed so far: '%s' needs '%s:%d'",
+                           tw_node_name(wanted.node), wanted.index, tw_node_name(node), tw_node_name(from.node),
+                           from.index);
             own[tw_node_number(from.node)] |= feed < 0;
         }
         for (int k = 0; k < tw_node_num_control_inputs(node); k++) {
@@ -205,19 +233,36 @@ static bool keep_value(partial_run *p, tw_output output, tw_tensor *value)
     return true;
 }
 
+/* Whatever is fed and fetched is looked at before any of it is taken: a call that is refused changes nothing. */
+static void check_part(part *m, const TF_Output *inputs, int num_inputs, const TF_Output *outputs, int num_outputs)
+{
+    const partial_run *p = m->run;
+    for (int i = 0; i < num_inputs + num_outputs && is_ok(m->status); i++) {
+        bool is_feed = i < num_inputs;
+        TF_Output given = is_feed ? inputs[i] : outputs[i - num_inputs];
+        tw_output output = {given.oper ? given.oper->node : NULL, given.index};
+        int declared = given.index < 0 ? -1
+                       : is_feed       ? find(p->feeds, p->num_feeds, output)
+                                       : find(p->fetches, p->num_fetches, output);
+        const char *kind = is_feed ? "feed" : "fetch", *name = given.oper ? TF_OperationName(given.oper) : "";
+        if (declared < 0)
+            set_status(m->status, TF_INVALID_ARGUMENT, "The %s %s:%d was not specified in partial_run_setup.", kind,
+                       name, given.index);
+        else if (is_feed ? p->fed[declared] : p->fetched[declared])
+            set_status(m->status, TF_INVALID_ARGUMENT, "The %s %s:%d has already been %s.", kind, name, given.index,
+                       is_feed ? "fed" : "fetched");
+    }
+}
+
 static void take_feeds(part *m, const TF_Output *inputs, TF_Tensor *const *values, int count)
 {
     partial_run *p = m->run;
     for (int i = 0; i < count && is_ok(m->status); i++) {
         tw_error error = TW_NO_ERROR;
-        tw_output output = {inputs[i].oper ? inputs[i].oper->node : NULL, inputs[i].index};
+        tw_output output = {inputs[i].oper->node, inputs[i].index};
         int feed = find(p->feeds, p->num_feeds, output);
-        if (feed < 0 || p->fed[feed]) {
-            set_status(m->status, TF_INVALID_ARGUMENT, "The feed '%s:%d' %s",
-                       inputs[i].oper ? TF_OperationName(inputs[i].oper) : "", inputs[i].index,
-                       feed < 0 ? "was not declared by TF_SessionPRunSetup" : "has already been fed.");
-            return;
-        }
+        if (p->fed[feed])
+            continue; /* twice in one call */
         tw_tensor *value = tensor_to_tower(values[i], &error);
         if (!value)
             set_error(m->status, &error);
@@ -239,6 +284,18 @@ static void ask(part *m, tw_output output)
     m->run->fetched[declared] = true;
     m->fetches[m->num_fetches++] = output;
     mark(m, m->now, output, true);
+}
+
+/* Lets a call that was refused have changed nothing: no feed is kept from it, and nothing is fetched. */
+static void give_back(part *m, int num_values, const bool *fetched)
+{
+    partial_run *p = m->run;
+    while (p->num_values > num_values) {
+        kept *last = &p->values[--p->num_values];
+        tw_tensor_release(last->value);
+        p->fed[find(p->feeds, p->num_feeds, last->output)] = false;
+    }
+    memcpy(p->fetched, fetched, (size_t)p->num_fetches * sizeof *fetched);
 }
 
 /* What is computed now and needed later is fetched, too. */
@@ -321,7 +378,7 @@ void TF_SessionPRun(TF_Session *session, const char *handle, const TF_Output *in
     for (int i = 0; i < noutputs; i++)
         output_values[i] = NULL;
     if (!m.run) {
-        set_status(status, TF_INVALID_ARGUMENT, "Must run 'setup' before performing partial runs.");
+        set_status(status, TF_INVALID_ARGUMENT, "Must run 'setup' before performing partial runs!");
         return;
     }
     pthread_rwlock_rdlock(&graph->lock);
@@ -332,9 +389,15 @@ void TF_SessionPRun(TF_Session *session, const char *handle, const TF_Output *in
     for (int i = 0; i < m.count; i++)
         outputs_in_all += tw_node_num_outputs(graph->operations[i]->node);
     m.fetches = calloc((size_t)outputs_in_all + (size_t)noutputs + (size_t)ntargets + 1, sizeof *m.fetches);
-    if (!m.now || !m.later || !m.fetches)
+    bool *fetched = calloc((size_t)m.run->num_fetches + 1, sizeof *fetched);
+    int num_values = m.run->num_values;
+    if (!m.now || !m.later || !m.fetches || !fetched)
         set_no_memory(status);
     else
+        memcpy(fetched, m.run->fetched, (size_t)m.run->num_fetches * sizeof *fetched);
+    if (is_ok(status))
+        check_part(&m, inputs, ninputs, outputs, noutputs);
+    if (is_ok(status))
         take_feeds(&m, inputs, input_values, ninputs);
     for (int i = 0; i < noutputs && is_ok(status); i++)
         ask(&m, (tw_output){outputs[i].oper ? outputs[i].oper->node : NULL, outputs[i].index});
@@ -342,6 +405,9 @@ void TF_SessionPRun(TF_Session *session, const char *handle, const TF_Output *in
         ask(&m, (tw_output){target_opers[i] ? target_opers[i]->node : NULL, -1});
     if (is_ok(status))
         ask_for_later(&m);
+    else if (fetched)
+        give_back(&m, num_values, fetched);
+    free(fetched);
     pthread_rwlock_unlock(&graph->lock);
     if (is_ok(status))
         run_part(session, &m);

@@ -667,6 +667,56 @@ static void parts_of_a_run_run_once(void **state)
     close_session(session, s);
 }
 
+/* (a + b) * b: what was not declared or has been, and parts that are refused, which leave all as it was. */
+static void parts_that_are_wrong_are_told(void **state)
+{
+    (void)state;
+    TF_Operation *a = placeholder(graph, "a", TF_INT32, s), *b = placeholder(graph, "b", TF_INT32, s);
+    TF_Output x[] = {out(a), out(b)}, sum = out(binary(graph, "AddV2", "sum", x[0], x[1], s));
+    TF_Output product = out(binary(graph, "Mul", "product", sum, x[1], s)), twice[] = {x[0], x[0]};
+    TF_Session *session = session_of(graph, s);
+    const char *handle = NULL;
+    TF_SessionPRunSetup(session, x, 1, NULL, 0, NULL, 0, &handle, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Must specify at least one target to fetch or execute.");
+    assert_null(handle);
+    TF_SessionPRunSetup(session, twice, 2, &sum, 1, NULL, 0, &handle, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Endpoint \"a:0\" fed more than once.");
+    TF_SessionPRunSetup(session, x, 2, x, 1, NULL, 0, &handle, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "a:0 is both fed and fetched.");
+    TF_SessionPRunSetup(session, &(TF_Output){a, 3}, 1, &sum, 1, NULL, 0, &handle, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "");
+    TF_SessionPRunSetup(session, x, 2, &(TF_Output){sum.oper, -1}, 1, NULL, 0, &handle, s);
+    assert_wrong(s, TF_NOT_FOUND, "");
+    TF_SessionPRunSetup(session, x, 2, (TF_Output[]){sum, product}, 2, NULL, 0, &handle, s);
+    assert_fine(s);
+    TF_Tensor *one = int_tensor(1), *result = NULL;
+    TF_SessionPRun(session, "nothing", x, &one, 1, &sum, &result, 1, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Must run 'setup' before performing partial runs!");
+    TF_SessionPRun(session, handle, &(TF_Output){a, 3}, &one, 1, &sum, &result, 1, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "The feed a:3 was not specified in partial_run_setup.");
+    TF_SessionPRun(session, handle, x, &one, 1, &(TF_Output){sum.oper, -1}, &result, 1, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "The fetch sum:-1 was not specified in partial_run_setup.");
+    TF_SessionPRun(session, handle, x, &one, 1, &sum, &result, 1, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "can't be computed from the feeds that have been fed so far");
+    TF_SessionPRun(session, handle, x, &one, 1, NULL, NULL, 0, NULL, 0, s);
+    assert_fine(s);
+    TF_SessionPRun(session, handle, x, &one, 1, NULL, NULL, 0, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "The feed a:0 has already been fed.");
+    TF_SessionPRun(session, handle, x + 1, &one, 1, &sum, &result, 1, NULL, 0, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), 2);
+    TF_DeleteTensor(result);
+    TF_SessionPRun(session, handle, NULL, NULL, 0, &sum, &result, 1, NULL, 0, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "The fetch sum:0 has already been fetched.");
+    TF_SessionPRun(session, handle, NULL, NULL, 0, &product, &result, 1, NULL, 0, s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), 2);
+    TF_DeleteTensor(result);
+    TF_DeleteTensor(one);
+    TF_DeletePRunHandle(handle);
+    close_session(session, s);
+}
+
 static TF_DeprecatedSession *open_without_graph(void)
 {
     TF_SessionOptions *options = TF_NewSessionOptions();
@@ -867,6 +917,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(loops_have_names_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
+        cmocka_unit_test_setup_teardown(parts_that_are_wrong_are_told, begin, end),
 #ifndef ON_TENSORFLOW
         cmocka_unit_test_setup_teardown(loops_run_in_loops, begin, end),
         cmocka_unit_test_setup_teardown(gradients_go_back_through_loops, begin, end),
