@@ -167,8 +167,9 @@ static void fail_output(TF_Output output, TF_Code below, TF_Code above, TF_Statu
     if (why)
         set_status(status, TF_NOT_FOUND, "node '%s' (%s): %s", name, op, why->s.data);
     else
-        set_status(status, output.index < 0 ? below : above, "Node '%s' (type: '%s', num of outputs: %d) does not have output %d", name,
-                   op, tw_node_num_outputs(output.oper->node), output.index);
+        set_status(status, output.index < 0 ? below : above,
+                   "Node '%s' (type: '%s', num of outputs: %d) does not have output %d", name, op,
+                   tw_node_num_outputs(output.oper->node), output.index);
 }
 
 bool find_output_as(const TF_Graph *graph, TF_Output output, tw_output *found, TF_Code below, TF_Code above,
