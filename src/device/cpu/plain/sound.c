@@ -205,6 +205,7 @@ typedef struct cepstrum {
 
 static tw_status prepare_cepstrum(twi_prepare *p)
 {
+    enum { MOST_BANDS = 1 << 16 };
     cepstrum s = {twi_attr_float(p->attrs, "lower_frequency_limit", 20),
                   twi_attr_float(p->attrs, "upper_frequency_limit", 4000),
                   (int)twi_attr_int(p->attrs, "filterbank_channel_count", 40),
@@ -212,6 +213,9 @@ static tw_status prepare_cepstrum(twi_prepare *p)
     if (!(s.low >= 0 && s.high > s.low))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': frequencies from %g to %g", p->op, p->node, s.low,
                         s.high);
+    if (s.bands > MOST_BANDS)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': filterbank_channel_count is %d, expected %d at most",
+                        p->op, p->node, s.bands, MOST_BANDS);
     p->workspace = (size_t)s.bands * sizeof(double);
     return twi_keep(p, &s, sizeof s);
 }
@@ -224,7 +228,7 @@ static double mel(double frequency)
 /* The middle of band i; that of band -1 is where the first one begins. */
 static double middle(const cepstrum *s, int i)
 {
-    return mel(s->low) + (mel(s->high) - mel(s->low)) / (s->bands + 1.0) * (i + 1);
+    return mel(s->low) + (mel(s->high) - mel(s->low)) / (s->bands + 1.0) * (i + 1.0);
 }
 
 /* Each frequency goes to the two bands between whose middles it lies, by how near it is. */
