@@ -11,7 +11,7 @@
 #include <tower/io.h>
 #include <tower/session.h>
 
-enum { MOST = 16, ONE_OF_WRONG = 43 };
+enum { MOST = 16, ONE_OF_WRONG = 127 };
 
 static char *text;       /* of flow.txt */
 static const char *folder; /* in golden/ */
@@ -521,7 +521,7 @@ static void what_is_wrong_in_a_graph_is_refused_or_gives_values(void **state)
     run_all_of("datasets", "wrong", NULL);
     leave_scratch();
     print_message("of graphs with one thing wrong %d runs were refused, %d gave values\n", refused, given);
-    assert_true(is_sweep() || (refused > 100 && given > 100));
+    assert_true(is_sweep() || (refused > 20 && given > 20));
 }
 
 int main(void)

@@ -5,7 +5,7 @@
 #include "sparing_memory.h"
 #include "wrong_graph.h"
 
-enum { MOST_INPUTS = 12, MOST_ATTRS = 24, TRIES = 3000, ONE_OF_WRONG = 43};
+enum { MOST_INPUTS = 12, MOST_ATTRS = 24, TRIES = 3000, ONE_OF_WRONG = 127};
 
 static tw_devices *devices;
 static int refused, given;
@@ -456,7 +456,7 @@ static void ops_without_cases_are_refused_or_give_values_with_one_thing_wrong(vo
             try_op(known[i].op, known[i].choice, known[i].runs, &user);
     leave_scratch();
     print_message("%d graphs with one thing wrong were refused, %d gave values\n", refused, given);
-    assert_true(is_sweep() || (refused > 100 && given > 100));
+    assert_true(is_sweep() || (refused > 20 && given > 20));
 }
 
 int main(void)

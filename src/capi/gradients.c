@@ -126,60 +126,8 @@ void TF_AddGradients(TF_Graph *g, TF_Output *y, int ny, TF_Output *x, int nx, TF
 
 /* ---- constants -------------------------------------------------------------------------------------------------- */
 
-typedef struct constants {
-    tw_feed *feeds; /* [num_feeds] what shapes tell */
-    int num_feeds;
-} constants;
-
-/* What a node tells of an input's shape, as far as it is known; NULL: it is not, or the node tells something else. */
-static tw_tensor *value_of_shape(tw_node *node)
-{
-    const char *op = tw_node_op(node);
-    bool is_rank = strcmp(op, "Rank") == 0, is_size = strcmp(op, "Size") == 0;
-    if (tw_node_num_inputs(node) != 1 || (!is_rank && !is_size && strcmp(op, "Shape") != 0))
-        return NULL;
-    tw_output input = tw_node_input(node, 0);
-    tw_shape shape = tw_output_shape(input);
-    int64_t size = 1;
-    if (tw_output_dtype(input) == TW_RESOURCE || shape.rank < 0)
-        return NULL;
-    for (int i = 0; i < shape.rank && !is_rank; i++)
-        if (shape.dims[i] < 0 || __builtin_mul_overflow(size, shape.dims[i], &size))
-            return NULL;
-    if (is_rank || is_size) {
-        shape.dims[0] = is_rank ? shape.rank : size;
-        shape.rank = 1;
-    }
-    bool is_long = tw_output_dtype((tw_output){node, 0}) == TW_INT64;
-    for (int i = 0; i < shape.rank; i++)
-        if (!is_long && shape.dims[i] > INT32_MAX)
-            return NULL;
-    tw_tensor *value = tw_tensor_create(is_long ? TW_INT64 : TW_INT32,
-                                        is_rank || is_size ? TW_SCALAR : (tw_shape){1, {shape.rank}});
-    for (int i = 0; i < shape.rank && value; i++)
-        if (is_long)
-            ((int64_t *)tw_tensor_data(value))[i] = shape.dims[i];
-        else
-            ((int32_t *)tw_tensor_data(value))[i] = (int32_t)shape.dims[i];
-    return value;
-}
-
-/* Adds what a node tells of a shape; false: that is not known. */
-static bool add_shape(constants *c, tw_node *node)
-{
-    tw_tensor *value = value_of_shape(node);
-    tw_feed *grown = value ? realloc(c->feeds, (size_t)(c->num_feeds + 1) * sizeof *grown) : NULL;
-    if (!grown) {
-        tw_tensor_release(value);
-        return false;
-    }
-    c->feeds = grown;
-    c->feeds[c->num_feeds++] = (tw_feed){{node, 0}, value};
-    return true;
-}
-
-/* Whether all that an output needs is the same in every run: constants, and shapes that are known. */
-static bool is_constant(const TF_Graph *graph, const tw_node *node, constants *c)
+/* Whether all that an output needs is the same in every run. */
+static bool is_constant(const TF_Graph *graph, const tw_node *node)
 {
     bool same = true;
     int last = tw_node_number(node);
@@ -189,7 +137,7 @@ static bool is_constant(const TF_Graph *graph, const tw_node *node, constants *c
     needed[last] = true;
     for (int i = last; i >= 0 && same; i--) {
         TF_Operation *oper = graph->operations[i];
-        if (!needed[i] || add_shape(c, oper->node))
+        if (!needed[i])
             continue;
         const tw_op_info *op = op_of(oper);
         same = op && !op->is_stateful && !tw_node_is_placeholder(oper->node) && !tw_node_may_be_fed(oper->node);
@@ -213,22 +161,14 @@ unsigned char TF_TryEvaluateConstant(TF_Graph *graph, TF_Output output, TF_Tenso
         return 0;
     tw_device_options host = {.size = sizeof host, .no_gpus = true};
     pthread_rwlock_rdlock(&graph->lock);
-    constants c = {0};
-    bool same = is_constant(graph, found.node, &c);
-    for (int i = 0; i < c.num_feeds && same; i++) /* what is fed cannot be fetched */
-        if (c.feeds[i].output.node == found.node)
-            value = tw_tensor_retain(c.feeds[i].tensor);
-    if (same && !value && tw_devices_create(&host, &devices, NULL) == TW_OK) {
+    if (is_constant(graph, found.node) && tw_devices_create(&host, &devices, NULL) == TW_OK) {
         tw_session_options options = {.size = sizeof options, .devices = devices, .allow_soft_placement = true};
         if (tw_session_create(graph->tower, &options, &session, NULL) == TW_OK)
-            tw_session_run(session, c.feeds, c.num_feeds, &found, 1, &value, NULL);
+            tw_session_run(session, NULL, 0, &found, 1, &value, NULL);
         tw_session_destroy(session);
     }
     pthread_rwlock_unlock(&graph->lock);
     tw_devices_destroy(devices);
-    for (int i = 0; i < c.num_feeds; i++)
-        tw_tensor_release(c.feeds[i].tensor);
-    free(c.feeds);
     if (value && !(*result = tensor_from_tower(value)))
         set_no_memory(status);
     return *result != NULL;

@@ -167,45 +167,6 @@ static void constants_can_be_evaluated(void **state)
     assert_null(value);
 }
 
-/* Of x [2,3] and y [?,3]. */
-static void known_shapes_can_be_evaluated(void **state)
-{
-    (void)state;
-    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *y = placeholder(graph, "y", TF_FLOAT, s);
-    TF_GraphSetTensorShape(graph, out(x), (int64_t[]){2, 3}, 2, s);
-    TF_GraphSetTensorShape(graph, out(y), (int64_t[]){-1, 3}, 2, s);
-    assert_fine(s);
-    TF_Operation *shape = unary(graph, "Shape", "shape", out(x), s);
-    TF_Operation *product = binary(graph, "Prod", "product", out(shape), out(constant(graph, "0", int_tensor(0), s)), s);
-    const struct {
-        TF_Operation *oper;
-        int first;
-    } known[] = {{shape, 2},
-                 {product, 6},
-                 {unary(graph, "Size", "size", out(x), s), 6},
-                 {unary(graph, "Rank", "rank", out(y), s), 2}};
-    TF_Tensor *value;
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(TF_TryEvaluateConstant(graph, out(known[i].oper), &value, s), 1);
-        assert_fine(s);
-        assert_int_equal(TF_NumDims(value), i == 0);
-        assert_int_equal(*(int32_t *)TF_TensorData(value), known[i].first);
-        TF_DeleteTensor(value);
-    }
-    assert_int_equal(TF_TryEvaluateConstant(graph, out(unary(graph, "Shape", "other", out(y), s)), &value, s), 0);
-    assert_fine(s);
-    assert_null(value);
-    TF_OperationDescription *d = TF_NewOperation(graph, "Shape", "long");
-    TF_SetAttrType(d, "out_type", TF_INT64);
-    TF_AddInput(d, out(x));
-    TF_Operation *of_longs = TF_FinishOperation(d, s);
-    assert_fine(s);
-    assert_int_equal(TF_TryEvaluateConstant(graph, out(of_longs), &value, s), 1);
-    assert_int_equal(TF_TensorType(value), TF_INT64);
-    assert_int_equal(((int64_t *)TF_TensorData(value))[1], 3);
-    TF_DeleteTensor(value);
-}
-
 /* ---- functions ------------------------------------------------------------------------------------------------------
  */
 
@@ -947,7 +908,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
-        cmocka_unit_test_setup_teardown(known_shapes_can_be_evaluated, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
