@@ -18,8 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { SHORT = 4096 };       /* bytes that go together with their header, so that who reads wakes once */
-enum { AHEAD_OF_READER = 4 << 20 }; /* so many bytes may lie in a socket, if the system lets them */
+enum { SHORT = 4096 }; /* bytes that go together with their header, so that who reads wakes once */
 
 typedef struct line {
     struct local *all;
@@ -175,8 +174,6 @@ static tw_status start_reader(local *l, int task, tw_error *error)
     char name[16];
     line *from = &l->lines[task];
     setsockopt(from->socket, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_usec = 200000}, sizeof(struct timeval));
-    /* Where a core is all that a task has, its reader takes turns with its kernels, and who sends would wait for that. */
-    setsockopt(from->socket, SOL_SOCKET, SO_SNDBUF, &(int){AHEAD_OF_READER}, sizeof(int));
     snprintf(name, sizeof name, "tower-from-%d", task);
     tw_status status = twi_thread_start(&from->reader, name, NULL, 0, read_all, from, error);
     from->reads = status == TW_OK;

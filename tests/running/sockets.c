@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { CHANNEL = 5, BEAT = -1, LEAVE = -2, ABORT = -3 };
-enum { LONG = 16 << 20, SHORT = 4096 }; /* what fills every socket, and what goes together with its header */
+enum { LONG = 1 << 20, SHORT = 4096 }; /* what fills every socket, and what goes together with its header */
 #define DEADLINE 1000.                 /* seconds: what nobody waits for */
 
 static int near, far; /* the task's end of a pair, and the other */
