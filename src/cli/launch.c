@@ -155,13 +155,19 @@ static bool catches(pid_t process, int number)
     return caught >> (number - 1) & 1;
 }
 
+/* Their numbers; NULL: the kernel does not tell. */
+static FILE *open_children(pid_t process)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)process, (int)process);
+    return fopen(name, "r");
+}
+
 /* 0: it has none. */
 static pid_t first_child(pid_t process)
 {
-    char name[64];
     int child = 0;
-    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)process, (int)process);
-    FILE *file = fopen(name, "r");
+    FILE *file = open_children(process);
     if (file && fscanf(file, "%d", &child) != 1)
         child = 0;
     if (file)
@@ -183,12 +189,10 @@ static void ask_to_save(const tasks *t)
 /* All tasks, and what was left behind by those that have ended: that is this process's own then, see run_tasks(). */
 static void kill_all(const tasks *t)
 {
-    char name[64];
     for (int i = 0; i < t->count; i++)
         if (t->processes[i])
             kill(t->processes[i], SIGKILL);
-    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
-    FILE *file = fopen(name, "r");
+    FILE *file = open_children(getpid());
     for (int process; file && fscanf(file, "%d", &process) == 1;)
         kill(process, SIGKILL);
     if (file)
