@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "graph/frames.h"
 #include "graph/graph.h"
-#include "io/functions.h"
+#include "io/functions/functions.h"
 #include "io/graph_def.h"
 #include "format/proto/graph.pb-c.h"
 #include "format/protobuf.h"

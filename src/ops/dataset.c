@@ -3,7 +3,7 @@
  * A data set's node gives a recipe: what it was made of when it ran (device/dataset/dataset.h). MakeIterator hands it
  * to an iterator, whose elements IteratorGetNext gives. Handles of data sets, which TensorFlow calls
  * variants, are resources here; an optional is a value (ops/list.c). Attributes that are functions in TensorFlow are
- * names of cuts of the graph (io/functions.h). */
+ * names of cuts of the graph (io/functions/functions.h). */
 #include "ops/build.h"
 
 static tw_status nothing_shape(twi_inference *c)

@@ -2,7 +2,7 @@
  * of their own, as many as there are calls at once.
  *
  * A function is called by the name of the node that gives its results; its arguments are nodes NAME/arg/0, 1, ...
- * (io/functions.h). */
+ * (io/functions/functions.h). */
 #ifndef TWI_RUN_FUNCTION_H
 #define TWI_RUN_FUNCTION_H
 
