@@ -30,40 +30,40 @@ static void fill(twi_ahead *a, cell *c)
     tw_tensor *from[TWI_ELEMENT] = {0};
     twi_pull pull = {.ending = &a->stopping, .error = &c->error};
     bool works = a->options.work != NULL, end;
-    pthread_mutex_unlock(&a->monitor->lock);
+    twi_monitor_leave(a->monitor);
     c->error.status = TW_OK;
     c->error.message[0] = 0;
     tw_status status = twi_iteration_next(a->options.source, &pull, works ? from : c->element);
     end = pull.end;
-    pthread_mutex_lock(&a->monitor->lock);
+    twi_monitor_enter(a->monitor);
     a->pulling = false;
     a->ended = a->ended || (status == TW_OK && end);
-    pthread_cond_broadcast(&a->monitor->changed);
+    twi_monitor_notify(a->monitor);
     if (works && status == TW_OK && !end) {
-        pthread_mutex_unlock(&a->monitor->lock);
+        twi_monitor_leave(a->monitor);
         status = a->options.work(a->options.user, from, c->element, &end, &c->error);
-        pthread_mutex_lock(&a->monitor->lock);
+        twi_monitor_enter(a->monitor);
     }
     twi_element_drop(from, TWI_ELEMENT);
     c->status = status;
     c->end = end;
     c->ready = true;
-    pthread_cond_broadcast(&a->monitor->changed);
+    twi_monitor_notify(a->monitor);
 }
 
 static void *work(void *argument)
 {
     twi_ahead *a = argument;
-    pthread_mutex_lock(&a->monitor->lock);
+    twi_monitor_enter(a->monitor);
     while (!a->stopping && !a->ended) {
         if (a->pulling || a->pulled - a->given >= a->options.room) {
-            pthread_cond_wait(&a->monitor->changed, &a->monitor->lock);
+            twi_monitor_wait(a->monitor);
             continue;
         }
         a->pulling = true;
         fill(a, &a->cells[a->pulled++ % a->options.room]);
     }
-    pthread_mutex_unlock(&a->monitor->lock);
+    twi_monitor_leave(a->monitor);
     return NULL;
 }
 
@@ -100,13 +100,13 @@ tw_status twi_ahead_next(twi_ahead *a, twi_pull *pull, tw_tensor **element)
 {
     size_t bytes = sizeof(tw_tensor *) * (size_t)a->options.num_components;
     tw_status status = TW_OK;
-    pthread_mutex_lock(&a->monitor->lock);
+    twi_monitor_enter(a->monitor);
     cell *c = &a->cells[a->given % a->options.room];
     while (!c->ready && !(a->ended && a->given == a->pulled) && status == TW_OK) {
         if (atomic_load(pull->ending))
             status = twi_fail(pull->error, TW_CANCELLED, "the run has ended");
         else
-            pthread_cond_wait(&a->monitor->changed, &a->monitor->lock);
+            twi_monitor_wait(a->monitor);
     }
     if (status == TW_OK && !c->ready) {
         pull->end = true;
@@ -119,9 +119,9 @@ tw_status twi_ahead_next(twi_ahead *a, twi_pull *pull, tw_tensor **element)
             twi_fail(pull->error, status, "%s", c->error.message);
         c->ready = false;
         a->given++;
-        pthread_cond_broadcast(&a->monitor->changed);
+        twi_monitor_notify(a->monitor);
     }
-    pthread_mutex_unlock(&a->monitor->lock);
+    twi_monitor_leave(a->monitor);
     return status;
 }
 
@@ -129,10 +129,10 @@ void twi_ahead_end(twi_ahead *a)
 {
     if (!a)
         return;
-    pthread_mutex_lock(&a->monitor->lock);
+    twi_monitor_enter(a->monitor);
     atomic_store(&a->stopping, true);
-    pthread_cond_broadcast(&a->monitor->changed);
-    pthread_mutex_unlock(&a->monitor->lock);
+    twi_monitor_notify(a->monitor);
+    twi_monitor_leave(a->monitor);
     for (int i = 0; i < a->num_threads; i++)
         pthread_join(a->threads[i], NULL);
     for (int i = 0; a->cells && i < a->options.room; i++) {

@@ -225,7 +225,7 @@ void twi_element_drop(tw_tensor **element, int count)
 /* ---- iterators --------------------------------------------------------------------------------------------------- */
 
 struct twi_iterator {
-    twi_monitor monitor;
+    twi_monitor monitor;      /* first */
     pthread_mutex_t turn;     /* held while an element is made; guards all below */
     twi_iteration *iteration; /* NULL: it has no data set */
     twi_function *factory;
@@ -239,18 +239,9 @@ static void destroy_iterator(void *object)
 {
     twi_iterator *i = object;
     twi_iteration_end(i->iteration);
-    pthread_cond_destroy(&i->monitor.changed);
-    pthread_mutex_destroy(&i->monitor.lock);
+    twi_monitor_destroy(&i->monitor);
     pthread_mutex_destroy(&i->turn);
     twi_free(i);
-}
-
-static void wake_iterator(void *object)
-{
-    twi_iterator *i = object;
-    pthread_mutex_lock(&i->monitor.lock);
-    pthread_cond_broadcast(&i->monitor.changed);
-    pthread_mutex_unlock(&i->monitor.lock);
 }
 
 bool twi_is_iterator(const twi_resource *r)
@@ -271,8 +262,7 @@ tw_status twi_iterator_make(twi_resource *r, const twi_attr *types, const twi_at
     twi_iterator *i = twi_alloc(sizeof *i);
     if (!i)
         return twi_fail_memory(error, "making an iterator");
-    pthread_mutex_init(&i->monitor.lock, NULL);
-    pthread_cond_init(&i->monitor.changed, NULL);
+    twi_monitor_init(&i->monitor);
     pthread_mutex_init(&i->turn, NULL);
     i->factory = factory;
     i->num_components = types && types->count ? types->count : -1;
@@ -282,7 +272,7 @@ tw_status twi_iterator_make(twi_resource *r, const twi_attr *types, const twi_at
     }
     r->object = i;
     r->destroy = destroy_iterator;
-    r->wake = wake_iterator;
+    r->wake = twi_monitor_wake;
     return TW_OK;
 }
 

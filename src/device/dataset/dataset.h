@@ -8,14 +8,13 @@
  * tensor of type TW_RESOURCE, which counts who refers to it. Where a graph passes it along an edge, it lies in the slot
  * of the node that made it: a resource of the session's.
  *
- * An iterator is a resource, too: an iteration that outlives steps. It has one lock and one condition for all that
- * waits in it; kinds may have threads of their own (ahead.h), which end with the iteration. */
+ * An iterator is a resource, too: an iteration that outlives steps. It has one monitor for all that waits in it; kinds
+ * may have threads of their own (ahead.h), which end with the iteration. */
 #ifndef TWI_DATASET_H
 #define TWI_DATASET_H
 
 #include "device/function.h"
-
-#include <pthread.h>
+#include "device/state/monitor.h"
 
 enum { TWI_ELEMENT = 64, TWI_RECIPE_FUNCTIONS = 3, TWI_RECIPE_LISTS = 3 }; /* components, functions, lists, at most */
 enum { TWI_OTHER_ELEMENTS = 1 << 30 };
@@ -111,16 +110,10 @@ const twi_recipe_kind *twi_recipe_find(const char *op); /* NULL: no data set's n
 
 /* ---- iterations -------------------------------------------------------------------------------------------------- */
 
-/* What all parts of an iterator wait with. */
-typedef struct twi_monitor {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-} twi_monitor;
-
 struct twi_iteration {
     const twi_recipe *recipe;
     tw_tensor *holds; /* a reference to the recipe */
-    twi_monitor *monitor;
+    twi_monitor *monitor; /* what all parts of an iterator wait with */
     void *state;
 };
 

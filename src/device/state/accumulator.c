@@ -2,9 +2,9 @@
 #include "device/state/accumulator.h"
 
 #include "base/memory.h"
+#include "device/state/monitor.h"
 #include "tensor/tensor.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* Rows side by side with their indices, in rising order, and how many gradients had each; a dense gradient is one
@@ -16,9 +16,8 @@ typedef struct rows {
 } rows;
 
 struct twi_accumulator {
+    twi_monitor monitor; /* first; guards all that changes */
     twi_accumulator_options options; /* with a name of its own */
-    pthread_mutex_t lock;            /* guards all below */
-    pthread_cond_t changed;
     int64_t step, gradients;
     tw_shape shape; /* of a gradient; of a sparse one its rows count for nothing */
     rows sum;
@@ -41,18 +40,8 @@ static void destroy(void *object)
         return;
     free_rows(&a->sum);
     twi_free((char *)a->options.name);
-    pthread_mutex_destroy(&a->lock);
-    pthread_cond_destroy(&a->changed);
+    twi_monitor_destroy(&a->monitor);
     twi_free(a);
-}
-
-/* All who wait look whether their run is to end. */
-static void wake(void *object)
-{
-    twi_accumulator *a = object;
-    pthread_mutex_lock(&a->lock);
-    pthread_cond_broadcast(&a->changed);
-    pthread_mutex_unlock(&a->lock);
 }
 
 twi_accumulator *twi_accumulator_of(const twi_resource *resource)
@@ -82,11 +71,10 @@ tw_status twi_accumulator_make(twi_resource *resource, const twi_accumulator_opt
     }
     a->options = *o;
     a->options.name = name;
-    pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->changed, NULL);
+    twi_monitor_init(&a->monitor);
     resource->object = a;
     resource->destroy = destroy;
-    resource->wake = wake;
+    resource->wake = twi_monitor_wake;
     return TW_OK;
 }
 
@@ -187,15 +175,15 @@ tw_status twi_accumulator_apply(twi_accumulator *a, const twi_run *r, int64_t st
     rows more = {indices ? shape.dims[0] : 1, (int64_t *)(uintptr_t)(indices ? indices : whole), NULL,
                  (char *)(uintptr_t)values};
     tw_status status = TW_OK;
-    pthread_mutex_lock(&a->lock);
+    twi_monitor_enter(&a->monitor);
     if (step >= a->step) {
         status = check_shape(a, r, shape);
         if (status == TW_OK)
             status = merge(a, r, &more);
         if (status == TW_OK && a->gradients++ >= 0)
-            pthread_cond_broadcast(&a->changed);
+            twi_monitor_notify(&a->monitor);
     }
-    pthread_mutex_unlock(&a->lock);
+    twi_monitor_leave(&a->monitor);
     return status;
 }
 
@@ -234,9 +222,9 @@ tw_status twi_accumulator_take(twi_accumulator *a, const twi_run *r, int64_t req
     if (required < 1)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Argument num_required must be at least 1, not %lld",
                         (long long)required);
-    pthread_mutex_lock(&a->lock);
+    twi_monitor_enter(&a->monitor);
     while (a->gradients < required && !twi_run_is_ending(r))
-        pthread_cond_wait(&a->changed, &a->lock);
+        twi_monitor_wait(&a->monitor);
     if (a->gradients < required) {
         status =
             twi_fail(r->error, TW_CANCELLED, "taking a gradient of accumulator '%s' was cancelled", a->options.name);
@@ -246,21 +234,21 @@ tw_status twi_accumulator_take(twi_accumulator *a, const twi_run *r, int64_t req
         a->gradients = 0;
         a->step++;
     }
-    pthread_mutex_unlock(&a->lock);
+    twi_monitor_leave(&a->monitor);
     return status;
 }
 
 void twi_accumulator_set_step(twi_accumulator *a, int64_t step)
 {
-    pthread_mutex_lock(&a->lock);
+    twi_monitor_enter(&a->monitor);
     a->step = step;
-    pthread_mutex_unlock(&a->lock);
+    twi_monitor_leave(&a->monitor);
 }
 
 int64_t twi_accumulator_count(twi_accumulator *a)
 {
-    pthread_mutex_lock(&a->lock);
+    twi_monitor_enter(&a->monitor);
     int64_t count = a->gradients;
-    pthread_mutex_unlock(&a->lock);
+    twi_monitor_leave(&a->monitor);
     return count;
 }

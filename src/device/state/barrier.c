@@ -2,10 +2,10 @@
 #include "device/state/barrier.h"
 
 #include "base/array.h"
+#include "device/state/monitor.h"
 #include "tensor/tensor.h"
 #include "tensor/variant.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* A tuple. */
@@ -17,13 +17,12 @@ typedef struct entry {
 } entry;
 
 struct twi_barrier {
+    twi_monitor monitor; /* first; guards all that changes */
     char *name;
     int components;
     tw_dtype types[TWI_BARRIER_COMPONENTS];
     tw_shape shapes[TWI_BARRIER_COMPONENTS];
     bool has_shapes;
-    pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t changed;
     bool closed, cancelled;
     int64_t calls;          /* that brought new keys */
     TWI_ARRAY(entry) begun; /* and not whole */
@@ -54,18 +53,8 @@ static void destroy(void *object)
     twi_array_free(&b->begun);
     twi_array_free(&b->whole);
     twi_free(b->name);
-    pthread_mutex_destroy(&b->lock);
-    pthread_cond_destroy(&b->changed);
+    twi_monitor_destroy(&b->monitor);
     twi_free(b);
-}
-
-/* All who wait look whether their run is to end. */
-static void wake(void *object)
-{
-    twi_barrier *b = object;
-    pthread_mutex_lock(&b->lock);
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->lock);
 }
 
 twi_barrier *twi_barrier_of(const twi_resource *resource)
@@ -95,11 +84,10 @@ tw_status twi_barrier_make(twi_resource *resource, const char *name, const tw_dt
         b->types[i] = types[i];
         b->shapes[i] = shapes ? shapes[i] : TW_UNKNOWN_SHAPE;
     }
-    pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->changed, NULL);
+    twi_monitor_init(&b->monitor);
     resource->object = b;
     resource->destroy = destroy;
-    resource->wake = wake;
+    resource->wake = twi_monitor_wake;
     return TW_OK;
 }
 
@@ -195,15 +183,15 @@ tw_status twi_barrier_put(twi_barrier *b, const twi_run *r, int64_t component, c
     if (status != TW_OK)
         return status;
     size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(values->dtype);
-    pthread_mutex_lock(&b->lock);
+    twi_monitor_enter(&b->monitor);
     int before = b->begun.count + b->whole.count;
     if (b->cancelled)
         status = twi_fail(r->error, TW_CANCELLED, "Barrier %s is closed. Pending enqueues cancelled: 1.", b->name);
     for (int64_t i = 0; i < keys->elements && status == TW_OK; i++)
         status = put_one(b, r, component, &key[i], shape, (const char *)from + (size_t)i * bytes);
     b->calls += b->begun.count + b->whole.count > before;
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->lock);
+    twi_monitor_notify(&b->monitor);
+    twi_monitor_leave(&b->monitor);
     return status;
 }
 
@@ -289,7 +277,7 @@ tw_status twi_barrier_take(twi_barrier *b, const twi_run *r, int64_t count, bool
     if (!b->has_shapes)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': barrier %s has elements of no specified shapes", r->node,
                         b->name);
-    pthread_mutex_lock(&b->lock);
+    twi_monitor_enter(&b->monitor);
     while (b->whole.count < count && !twi_run_is_ending(r)) {
         int64_t may_come = b->closed ? b->whole.count + b->begun.count : INT64_MAX;
         if (b->closed && fewer && b->whole.count)
@@ -297,7 +285,7 @@ tw_status twi_barrier_take(twi_barrier *b, const twi_run *r, int64_t count, bool
         else if (may_come < (fewer ? 1 : count))
             break;
         else
-            pthread_cond_wait(&b->changed, &b->lock);
+            twi_monitor_wait(&b->monitor);
     }
     if (b->whole.count >= count)
         status = give(b, r, count);
@@ -307,7 +295,7 @@ tw_status twi_barrier_take(twi_barrier *b, const twi_run *r, int64_t count, bool
         status = twi_fail(r->error, TW_OUT_OF_RANGE,
                           "Barrier '%s' is closed and has insufficient elements (requested %lld, total size %d)",
                           b->name, (long long)count, b->whole.count + b->begun.count);
-    pthread_mutex_unlock(&b->lock);
+    twi_monitor_leave(&b->monitor);
     return status;
 }
 
@@ -317,7 +305,7 @@ tw_status twi_barrier_take(twi_barrier *b, const twi_run *r, int64_t count, bool
 tw_status twi_barrier_close(twi_barrier *b, const twi_run *r, bool cancel)
 {
     tw_status status = TW_OK;
-    pthread_mutex_lock(&b->lock);
+    twi_monitor_enter(&b->monitor);
     if (b->closed && (b->cancelled || !cancel))
         status = twi_fail(r->error, TW_CANCELLED, "Barrier '%s' is already closed.", b->name);
     b->closed = true;
@@ -325,15 +313,15 @@ tw_status twi_barrier_close(twi_barrier *b, const twi_run *r, bool cancel)
     for (int i = 0; i < b->begun.count && cancel; i++)
         free_entry(b, &b->begun.items[i]);
     b->begun.count = cancel ? 0 : b->begun.count;
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->lock);
+    twi_monitor_notify(&b->monitor);
+    twi_monitor_leave(&b->monitor);
     return status;
 }
 
 int64_t twi_barrier_count(twi_barrier *b, bool whole)
 {
-    pthread_mutex_lock(&b->lock);
+    twi_monitor_enter(&b->monitor);
     int64_t count = whole ? b->whole.count : b->begun.count;
-    pthread_mutex_unlock(&b->lock);
+    twi_monitor_leave(&b->monitor);
     return count;
 }

@@ -5,20 +5,18 @@
 #include "device/state/mutex.h"
 
 #include "base/memory.h"
+#include "device/state/monitor.h"
 
-#include <pthread.h>
 
 struct twi_mutex {
-    pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t changed;
+    twi_monitor monitor; /* first; guards all that changes */
     const atomic_bool *holder; /* the `ending` of the run that has it; NULL: nobody has */
 };
 
 static void destroy(void *object)
 {
     twi_mutex *m = object;
-    pthread_mutex_destroy(&m->lock);
-    pthread_cond_destroy(&m->changed);
+    twi_monitor_destroy(&m->monitor);
     twi_free(m);
 }
 
@@ -26,11 +24,11 @@ static void destroy(void *object)
 static void wake(void *object)
 {
     twi_mutex *m = object;
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     if (m->holder && atomic_load(m->holder))
         m->holder = NULL;
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_notify(&m->monitor);
+    twi_monitor_leave(&m->monitor);
 }
 
 twi_mutex *twi_mutex_of(const twi_resource *resource)
@@ -48,8 +46,7 @@ tw_status twi_mutex_make(twi_resource *resource, const char *node, tw_error *err
     twi_mutex *m = twi_alloc(sizeof *m);
     if (!m)
         return twi_fail_memory(error, "making a mutex");
-    pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->changed, NULL);
+    twi_monitor_init(&m->monitor);
     resource->object = m;
     resource->destroy = destroy;
     resource->wake = wake;
@@ -58,21 +55,21 @@ tw_status twi_mutex_make(twi_resource *resource, const char *node, tw_error *err
 
 tw_status twi_mutex_lock(twi_mutex *m, const twi_run *r)
 {
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     while (m->holder && m->holder != r->ending && !twi_run_is_ending(r))
-        pthread_cond_wait(&m->changed, &m->lock);
+        twi_monitor_wait(&m->monitor);
     bool ends = twi_run_is_ending(r);
     if (!ends)
         m->holder = r->ending;
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_leave(&m->monitor);
     return ends ? twi_fail(r->error, TW_CANCELLED, "waiting for the lock was cancelled") : TW_OK;
 }
 
 void twi_mutex_unlock(twi_mutex *m, const twi_run *r)
 {
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     if (m->holder == r->ending)
         m->holder = NULL;
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_notify(&m->monitor);
+    twi_monitor_leave(&m->monitor);
 }

@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 #include "base/philox.h"
+#include "device/state/monitor.h"
 #include "tensor/tensor.h"
 #include "tensor/variant.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -30,9 +30,8 @@ typedef struct waiter {
 } waiter;
 
 struct twi_queue {
+    twi_monitor monitor; /* first; guards all that changes */
     twi_queue_options options; /* with texts and lists of its own */
-    pthread_mutex_t lock;      /* guards all below */
-    pthread_cond_t changed;
     waiter *putters, *takers;  /* who came first stands first */
     int waiting;               /* threads that sleep at `changed` */
     bool closed;
@@ -79,18 +78,8 @@ static void destroy(void *object)
     twi_free((char *)q->options.name);
     twi_free((tw_dtype *)q->options.types);
     twi_free((tw_shape *)q->options.shapes);
-    pthread_mutex_destroy(&q->lock);
-    pthread_cond_destroy(&q->changed);
+    twi_monitor_destroy(&q->monitor);
     twi_free(q);
-}
-
-/* All who wait look whether their run is to end. */
-static void wake(void *object)
-{
-    twi_queue *q = object;
-    pthread_mutex_lock(&q->lock);
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
 }
 
 twi_queue *twi_queue_of(const twi_resource *resource)
@@ -113,8 +102,7 @@ static twi_queue *create(const twi_queue_options *options)
         return NULL;
     size_t n = (size_t)options->num_components;
     uint64_t seeds[2] = {options->seed, options->seed2};
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->changed, NULL);
+    twi_monitor_init(&q->monitor);
     q->options = *options;
     q->options.name = twi_strdup(options->name);
     q->options.types = copy_of(options->types, n * sizeof *options->types);
@@ -155,7 +143,7 @@ tw_status twi_queue_make(twi_resource *resource, const twi_queue_options *option
     if (!resource->object)
         return twi_fail_memory(error, "making a queue");
     resource->destroy = destroy;
-    resource->wake = wake;
+    resource->wake = twi_monitor_wake;
     return TW_OK;
 }
 
@@ -199,11 +187,11 @@ tw_status twi_queue_check(const twi_queue *q, const twi_operand *components, int
 
 static element *new_element(twi_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     element *e = q->free;
     if (e)
         q->free = e->next;
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     if (!e)
         e = twi_alloc(sizeof *e + sizeof *e->components * (size_t)q->options.num_components);
     if (e)
@@ -414,7 +402,7 @@ static void stand_in_line(waiter **line, waiter *me)
 static void notify(twi_queue *q)
 {
     if (q->waiting)
-        pthread_cond_broadcast(&q->changed);
+        twi_monitor_notify(&q->monitor);
 }
 
 static void leave_line(twi_queue *q, waiter **line, waiter *me)
@@ -428,7 +416,7 @@ static void leave_line(twi_queue *q, waiter **line, waiter *me)
 static void wait_for_change(twi_queue *q)
 {
     q->waiting++;
-    pthread_cond_wait(&q->changed, &q->lock);
+    twi_monitor_wait(&q->monitor);
     q->waiting--;
 }
 
@@ -446,7 +434,7 @@ tw_status twi_queue_put(twi_queue *q, const twi_run *r, const twi_operand *opera
     waiter me = {0};
     bool waited = false;
     tw_status status = fill_chain(q, r, operands, components, rows, &chain);
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     stand_in_line(&q->putters, &me);
     while (status == TW_OK && chain) {
         element *next = chain->next;
@@ -465,7 +453,7 @@ tw_status twi_queue_put(twi_queue *q, const twi_run *r, const twi_operand *opera
     }
     leave_line(q, &q->putters, &me);
     give_back(q, chain);
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     return status;
 }
 
@@ -497,7 +485,7 @@ static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t *most, bo
     bool told = true; /* those who wait for room */
     waiter me = {0};
     element **end = taken;
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     stand_in_line(&q->takers, &me);
     while (status == TW_OK && count < wanted) {
         bool is_first = q->takers == &me;
@@ -529,7 +517,7 @@ static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t *most, bo
         }
     }
     leave_line(q, &q->takers, &me);
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     *most = wanted;
     return status;
 }
@@ -553,9 +541,9 @@ static tw_shape shape_of_taken(const twi_queue *q, const element *taken, int i, 
 
 static void give_taken(twi_queue *q, element *taken)
 {
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     give_back(q, taken);
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
 }
 
 tw_status twi_queue_take_one(twi_queue *q, const twi_run *r, const twi_operand *operands, void *const *components)
@@ -612,14 +600,14 @@ tw_status twi_queue_peek(twi_queue *q, const twi_run *r, int64_t index)
     if (index < 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the index is %lld, expected 0 or more", r->node,
                         (long long)index);
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     while (q->count <= index && !twi_run_is_ending(r))
         wait_for_change(q);
     if (q->count <= index)
         status = fail_given_up(q, r, "peek");
     for (int i = 0; i < q->options.num_components && status == TW_OK; i++)
         status = copy_component(q, r, &(*at(q, index))->components[i], i);
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     return status;
 }
 
@@ -627,7 +615,7 @@ tw_status twi_queue_close(twi_queue *q, const twi_run *r, bool cancel)
 {
     tw_status status = TW_OK;
     waiter me = {0};
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     stand_in_line(&q->putters, &me);
     while (!cancel && !q->closed && q->putters != &me && !twi_run_is_ending(r))
         wait_for_change(q);
@@ -638,42 +626,42 @@ tw_status twi_queue_close(twi_queue *q, const twi_run *r, bool cancel)
     else
         q->closed = true;
     leave_line(q, &q->putters, &me);
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     return status;
 }
 
 void twi_queue_clear(twi_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     while (q->count) {
         element *e = pull(q);
         e->next = NULL;
         give_back(q, e);
     }
     notify(q);
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
 }
 
 int twi_queue_waiting(twi_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     int size = q->waiting;
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     return size;
 }
 
 int64_t twi_queue_size(twi_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     int64_t size = q->count;
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     return size;
 }
 
 bool twi_queue_is_closed(twi_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    twi_monitor_enter(&q->monitor);
     bool closed = q->closed;
-    pthread_mutex_unlock(&q->lock);
+    twi_monitor_leave(&q->monitor);
     return closed;
 }

@@ -2,10 +2,10 @@
 #include "device/state/stage_map.h"
 
 #include "base/array.h"
+#include "device/state/monitor.h"
 #include "tensor/tensor.h"
 #include "tensor/variant.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* A tuple. */
@@ -17,11 +17,10 @@ typedef struct entry {
 typedef TWI_ARRAY(entry) entries;
 
 struct twi_stage_map {
+    twi_monitor monitor; /* first; guards all that changes */
     char *name;
     bool ordered;
     int64_t capacity;
-    pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t changed;
     int components; /* 0: nobody has told */
     tw_dtype types[TWI_STAGE_COMPONENTS];
     entries begun, whole; /* in the order in which they came */
@@ -51,18 +50,8 @@ static void destroy(void *object)
     twi_array_free(&m->begun);
     twi_array_free(&m->whole);
     twi_free(m->name);
-    pthread_mutex_destroy(&m->lock);
-    pthread_cond_destroy(&m->changed);
+    twi_monitor_destroy(&m->monitor);
     twi_free(m);
-}
-
-/* All who wait look whether their run is to end. */
-static void wake(void *object)
-{
-    twi_stage_map *m = object;
-    pthread_mutex_lock(&m->lock);
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
 }
 
 twi_stage_map *twi_stage_map_of(const twi_resource *resource)
@@ -87,24 +76,23 @@ tw_status twi_stage_map_make(twi_resource *resource, const char *name, bool orde
     m->name = own;
     m->ordered = ordered;
     m->capacity = capacity;
-    pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->changed, NULL);
+    twi_monitor_init(&m->monitor);
     resource->object = m;
     resource->destroy = destroy;
-    resource->wake = wake;
+    resource->wake = twi_monitor_wake;
     return TW_OK;
 }
 
 tw_status twi_stage_map_types(twi_stage_map *m, const tw_dtype *types, int count, tw_error *error)
 {
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     bool same =
         !m->components || (m->components == count && memcmp(m->types, types, sizeof *types * (size_t)count) == 0);
     if (!m->components) {
         m->components = count;
         memcpy(m->types, types, sizeof *types * (size_t)count);
     }
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_leave(&m->monitor);
     return same ? TW_OK : twi_fail(error, TW_INVALID_ARGUMENT, "staging area '%s' has tuples of other types", m->name);
 }
 
@@ -131,7 +119,7 @@ static tw_status add_whole(twi_stage_map *m, const twi_run *r, entry *e)
     else if (!twi_push(&m->whole, *e))
         return twi_fail_memory(r->error, r->node);
     *e = (entry){0};
-    pthread_cond_broadcast(&m->changed);
+    twi_monitor_notify(&m->monitor);
     return TW_OK;
 }
 
@@ -205,7 +193,7 @@ static tw_status put_whole(twi_stage_map *m, const twi_run *r, int64_t key, cons
 {
     entry e = {0};
     while (m->capacity > 0 && m->whole.count >= m->capacity && !twi_run_is_ending(r))
-        pthread_cond_wait(&m->changed, &m->lock);
+        twi_monitor_wait(&m->monitor);
     if (m->capacity > 0 && m->whole.count >= m->capacity)
         return fail_cancelled(m, r);
     tw_status status = begin(m, r, key, &e);
@@ -252,9 +240,9 @@ tw_status twi_stage_map_put(twi_stage_map *m, const twi_run *r, int64_t key, con
     }
     if (status != TW_OK)
         return status;
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     status = (count == m->components ? put_whole : put_part)(m, r, key, indices, count, first);
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_leave(&m->monitor);
     return status;
 }
 
@@ -311,9 +299,9 @@ tw_status twi_stage_map_take(twi_stage_map *m, const twi_run *r, twi_stage_takin
     tw_status status = check_indices(r, indices, count, r->num_outputs - first);
     if (status != TW_OK)
         return status;
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     while ((at = find_next(m, how, *key)) == m->whole.count && !twi_run_is_ending(r))
-        pthread_cond_wait(&m->changed, &m->lock);
+        twi_monitor_wait(&m->monitor);
     entry *e = at < m->whole.count ? &m->whole.items[at] : NULL;
     status = e ? give_components(m, r, e, indices, count, first) : fail_cancelled(m, r);
     if (status == TW_OK)
@@ -325,25 +313,25 @@ tw_status twi_stage_map_take(twi_stage_map *m, const twi_run *r, twi_stage_takin
     if (status == TW_OK && has_none(m, e)) {
         free_entry(m, e);
         drop(&m->whole, at);
-        pthread_cond_broadcast(&m->changed);
+        twi_monitor_notify(&m->monitor);
     }
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_leave(&m->monitor);
     return status;
 }
 
 void twi_stage_map_clear(twi_stage_map *m)
 {
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     clear(m, &m->begun);
     clear(m, &m->whole);
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_notify(&m->monitor);
+    twi_monitor_leave(&m->monitor);
 }
 
 int64_t twi_stage_map_count(twi_stage_map *m, bool whole)
 {
-    pthread_mutex_lock(&m->lock);
+    twi_monitor_enter(&m->monitor);
     int64_t count = whole ? m->whole.count : m->begun.count;
-    pthread_mutex_unlock(&m->lock);
+    twi_monitor_leave(&m->monitor);
     return count;
 }
