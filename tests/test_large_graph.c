@@ -1,9 +1,10 @@
-/* test_large_graph.c - what it costs to build a graph grows as the graph does. Each test took many seconds, or minutes,
- * when something looked through all that had been built before; now it takes a blink. */
+/* test_large_graph.c - what it costs to build a graph, and to plan a run of it, grows as the graph does. Each test took
+ * many seconds, or minutes, when something looked through all that had been built before; now it takes a blink. */
 #include "testing.h"
 
 #include <time.h>
 #include <tower/ops.h>
+#include <tower/session.h>
 
 enum { MOST_SECONDS = 10 };
 
@@ -83,6 +84,70 @@ static void gradients_are_asked_for_a_million_times_at_once(void **state)
     end();
 }
 
+/* Runs `y` once, after `before` if there is such a node. */
+static void run(tw_output before, tw_output y)
+{
+    tw_error error = {0};
+    tw_session *s;
+    tw_tensor *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2)), *result = NULL;
+    tw_feed feed = {x, value};
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    if (before.node)
+        assert_ok(tw_session_run(s, NULL, 0, &before, 1, NULL, &error));
+    assert_ok(tw_session_run(s, &feed, 1, &y, 1, &result, &error));
+    tw_tensor_release(value);
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+}
+
+static void a_variable_is_changed_and_read_many_times_in_a_row(void **state)
+{
+    (void)state;
+    enum { TIMES = 4000 };
+    begin();
+    tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){0});
+    tw_output y = x;
+    for (int i = 0; i < TIMES; i++) {
+        tw_output change = tw_assign_sub(g, v->handle, y);
+        TW_CONTROL(g, change)
+        y = tw_variable_read(g, v);
+    }
+    run(tw_initialize_variables(g), y);
+    end();
+}
+
+static void many_nodes_differ_only_in_what_they_wait_for(void **state)
+{
+    (void)state;
+    enum { NODES = 40000 };
+    begin();
+    tw_output y = tw_tanh(g, x);
+    for (int i = 0; i < NODES; i++)
+        TW_CONTROL(g, y)
+    y = tw_tanh(g, x);
+    run((tw_output){0}, y);
+    end();
+}
+
+static void a_loop_has_many_values(void **state)
+{
+    (void)state;
+    enum { VALUES = 30000 };
+    static tw_output values[VALUES];
+    begin();
+    for (int i = 0; i < VALUES; i++)
+        values[i] = x;
+    TW_LOOP(g, values, VALUES)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), tw_scalar_of(g, TW_INT32, 2)));
+        for (int i = 0; i < VALUES; i++)
+            values[i] = tw_tanh(g, values[i]);
+    }
+    run((tw_output){0}, values[VALUES - 1]);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +155,9 @@ int main(void)
         cmocka_unit_test(a_group_of_many_nodes_has_each_once),
         cmocka_unit_test(a_constant_is_passed_on_many_times),
         cmocka_unit_test(gradients_are_asked_for_a_million_times_at_once),
+        cmocka_unit_test(a_variable_is_changed_and_read_many_times_in_a_row),
+        cmocka_unit_test(many_nodes_differ_only_in_what_they_wait_for),
+        cmocka_unit_test(a_loop_has_many_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,10 +12,20 @@
  * others at its beginning only. Nodes of the same phase keep their order. */
 #include "plan/stages.h"
 
+#include <stdlib.h>
+
 static const twi_kernel shared_read = {"ReadVariableOp", "shared", 0, NULL, NULL, NULL};
+
+/* One who writes a variable. */
+typedef struct writer {
+    twi_node *node; /* NULL: there are no more of the variable */
+    int run;        /* of writers each of which comes after the one before; -1: no more */
+} writer;
 
 typedef struct work {
     twi_planning *p;
+    TWI_ARRAY(writer) writers; /* of each variable that is read, in an order in which they may run */
+    int *writers_of;           /* [ids] of what gives handles: where in `writers` + 1; 0: not listed so far */
     TWI_ARRAY(twi_node *) lookers; /* of one read: itself and all who look at its memory */
     TWI_ARRAY(twi_node *) passing; /* those whose output 0 is that memory */
     bool *looks, *passes;          /* [ids] whether a node is among them */
@@ -77,14 +87,75 @@ static bool leads_to_looker(const work *w, const twi_node *writer)
     return false;
 }
 
-/* Calls `visit` for every writer of the variable that the read does not come after, until one says no. */
+static int by_place(const void *a, const void *b)
+{
+    const writer *x = a, *y = b;
+    return (x->node->place > y->node->place) - (x->node->place < y->node->place);
+}
+
+/* Where the writers of the variable begin; -1: out of memory. */
+static int list_writers(work *w, twi_value handle)
+{
+    int *at = &w->writers_of[handle.node->id], begin = w->writers.count;
+    bool fits = true;
+    if (*at && handle.index == 0)
+        return *at - 1;
+    for (const twi_edge *e = twi_uses_of(handle)->first; e && fits; e = e->next)
+        if (writes(e))
+            fits = twi_push(&w->writers, (writer){e->user, 0});
+    int count = w->writers.count - begin;
+    if (!fits || !twi_push(&w->writers, (writer){NULL, -1}))
+        return -1;
+    writer *list = w->writers.items + begin;
+    qsort(list, (size_t)count, sizeof *list, by_place);
+    for (int i = 1; i < count; i++)
+        list[i].run = list[i - 1].run + !twi_leads_to(list[i - 1].node, list[i].node);
+    *at = handle.index == 0 ? begin + 1 : 0;
+    return begin;
+}
+
+static bool comes_before(const writer *writer, const twi_node *read, bool in_the_list)
+{
+    return in_the_list ? writer->node->place < read->place : twi_leads_to(writer->node, read);
+}
+
+/* How many of a run's first writers come before the read, which all that they come after do too. */
+static int count_before(const writer *run, int count, const twi_node *read, bool in_the_list)
+{
+    int before = 0, behind = count;
+    while (before < behind) {
+        int middle = before + (behind - before) / 2;
+        if (comes_before(&run[middle], read, in_the_list))
+            before = middle + 1;
+        else
+            behind = middle;
+    }
+    return before;
+}
+
+/* The first of a run of writers that the read does not come after; `count`: there is none. Mostly it is the first that
+ * stands behind the read, and a look at its neighbour says so. */
+static int find_later(const writer *run, int count, const twi_node *read)
+{
+    int near = count_before(run, count, read, true);
+    int later = near && !twi_leads_to(run[near - 1].node, read) ? count_before(run, near - 1, read, false) : near;
+    return later + (later < count && run[later].node == read);
+}
+
+/* Calls `visit` for every writer of the variable that the read does not come after, but for those that come after
+ * another such one, until it says no. */
 static bool each_later_writer(work *w, twi_node *read, bool (*visit)(work *w, twi_node *read, twi_node *writer))
 {
-    twi_value handle = twi_in(read, 0);
-    bool goes_on = true;
-    for (const twi_edge *e = twi_uses_of(handle)->first; e && goes_on; e = e->next)
-        if (e->user != read && writes(e) && !twi_leads_to(e->user, read))
-            goes_on = visit(w, read, e->user);
+    int first = list_writers(w, twi_in(read, 0)), count;
+    bool goes_on = first >= 0;
+    for (; goes_on && w->writers.items[first].node; first += count) {
+        const writer *run = w->writers.items + first;
+        for (count = 1; run[count].run == run->run;)
+            count++;
+        int later = find_later(run, count, read);
+        if (later < count)
+            goes_on = visit(w, read, run[later].node);
+    }
     return goes_on;
 }
 
@@ -112,14 +183,15 @@ static bool put_after_read(work *w, twi_node *read, twi_node *writer)
 /* Each of two who write what they look at would have to come before the other. */
 static bool has_two_writing_lookers(const work *w, twi_value handle)
 {
-    const twi_node *first = NULL;
-    bool two = false;
-    for (const twi_edge *e = twi_uses_of(handle)->first; e && !two; e = e->next)
-        if (writes(e) && w->looks[e->user->id]) {
-            two = first && first != e->user;
-            first = e->user;
-        }
-    return two;
+    int count = 0;
+    for (int i = 0; i < w->lookers.count; i++) {
+        const twi_node *looker = w->lookers.items[i];
+        bool both = false;
+        for (int k = 0; k < looker->num_inputs && !both; k++)
+            both = twi_same(twi_in(looker, k), handle) && writes(&looker->inputs[k]);
+        count += both;
+    }
+    return count > 1;
 }
 
 /* One read against all writers of its variable: shares when that is safe, and adds the order that makes it so. */
@@ -224,9 +296,10 @@ tw_status twi_order(twi_planning *p)
     twi_region *region = p->rewriting.region;
     tw_status status = TW_OK;
     work w = {.p = p, .looks = twi_alloc((size_t)region->nodes.count + 1),
-              .passes = twi_alloc((size_t)region->nodes.count + 1)};
+              .passes = twi_alloc((size_t)region->nodes.count + 1),
+              .writers_of = twi_alloc_array((size_t)region->nodes.count + 1, sizeof *w.writers_of)};
     int *positions = twi_alloc_array((size_t)p->request->devices->count, sizeof *positions);
-    if (!w.looks || !w.passes || !positions)
+    if (!w.looks || !w.passes || !w.writers_of || !positions)
         TWI_LEAVE(twi_fail_memory(p->error, "ordering a plan"));
     for (int id = 0; id < region->nodes.count; id++)
         if (twi_has_trait(region->nodes.items[id], TWI_READ))
@@ -255,6 +328,8 @@ done:
     twi_array_free(&w.passing);
     twi_free(w.looks);
     twi_free(w.passes);
+    twi_array_free(&w.writers);
+    twi_free(w.writers_of);
     twi_free(positions);
     return status;
 }

@@ -31,30 +31,38 @@ static int count_wanted(const twi_copying *c, const tw_node *node)
     return wanted;
 }
 
-static void mark_needed(twi_copying *c)
+typedef TWI_ARRAY(const tw_node *) node_list;
+
+static bool need(twi_copying *c, node_list *open, const tw_node *node)
+{
+    bool known = c->needed[node->id];
+    c->needed[node->id] = true;
+    return known || twi_push(open, node);
+}
+
+/* Each node once: what leads back into a loop, too, of which there may be as many as nodes. */
+static tw_status mark_needed(twi_copying *c)
 {
     const twi_request *request = c->p->request;
-    for (int i = 0; i < request->num_fetches; i++)
+    node_list open = {0};
+    bool fits = true;
+    for (int i = 0; i < request->num_fetches && fits; i++)
         if (!twi_copy_is_fed(c, request->fetches[i]))
-            c->needed[request->fetches[i].node->id] = true;
-    for (int id = request->graph->nodes.count - 1; id >= 0; id--) {
-        const tw_node *node = request->graph->nodes.items[id];
-        twi_look_ahead(request->graph, id, -1);
-        if (!c->needed[id])
-            continue;
-        bool done = twi_copy_is_done(c, node);
-        for (int i = 0, n = count_wanted(c, node); i < n; i++)
+            fits = need(c, &open, request->fetches[i].node);
+    while (open.count && fits) {
+        const tw_node *node = open.items[--open.count];
+        bool done = twi_copy_is_done(c, node), outside = twi_copy_is_outside(c, node);
+        for (int i = 0, n = count_wanted(c, node); i < n && fits; i++)
             if (done || !twi_copy_is_fed(c, node->inputs[i]))
-                c->needed[node->inputs[i].node->id] = true;
-        for (int i = 0; i < node->num_control_inputs && !twi_copy_is_outside(c, node) && !done; i++)
+                fits = need(c, &open, node->inputs[i].node);
+        for (int i = 0; i < node->num_control_inputs && !outside && !done && fits; i++)
             if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]) && !twi_copy_is_outside(c, node->control_inputs[i]))
-                c->needed[node->control_inputs[i]->id] = true;
-        const tw_node *next = twi_copy_is_fed(c, (tw_output){(tw_node *)node, 0}) ? NULL : node->backward.node;
-        if (next && !c->needed[next->id]) { /* and what leads there, which has been passed */
-            c->needed[next->id] = true;
-            id = next->id > id ? next->id + 1 : id;
-        }
+                fits = need(c, &open, node->control_inputs[i]);
+        if (node->backward.node && !twi_copy_is_fed(c, (tw_output){(tw_node *)node, 0}) && fits)
+            fits = need(c, &open, node->backward.node);
     }
+    twi_array_free(&open);
+    return fits ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
 }
 
 static tw_status check_feed(twi_copying *c, const twi_feed_shape *feed)
@@ -630,7 +638,7 @@ tw_status twi_specialize(twi_planning *p)
     TWI_TRY(find_frames(&c, &frames));
     TWI_TRY(make_feeds(&c));
     TWI_TRY(twi_settle_conditions(&c));
-    mark_needed(&c);
+    TWI_TRY(mark_needed(&c));
     for (int id = 0; id < graph->nodes.count; id++) {
         twi_look_ahead(graph, id, 1);
         TWI_TRY(twi_copy_once(&c, graph->nodes.items[id]));

@@ -25,7 +25,10 @@ static uint64_t hash_node(const twi_node *node)
     for (int i = 0; i < node->attrs.count && !node->num_inputs; i++)
         if (node->attrs.items[i].name[0] != '_')
             hash = twi_attr_hash(hash, &node->attrs.items[i]);
-    return twi_hash_mix(hash, (uint64_t)node->num_controls);
+    uint64_t controls = 0; /* in any order */
+    for (int i = 0; i < node->num_controls; i++)
+        controls += twi_hash_mix(0, (uintptr_t)node->controls[i]->node);
+    return twi_hash_mix(hash, controls);
 }
 
 /* Whether `b` waits for all that `a` waits for. */
