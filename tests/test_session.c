@@ -392,6 +392,28 @@ static void a_tensor_larger_than_any_memory_is_not_planned(void **state)
                    "Fill 'huge' is a float of [1099511627776,1099511627776], more than any memory holds");
 }
 
+/* Nor is an element whose shape is known before the step only because an array says so. */
+static void an_element_larger_than_any_memory_is_not_planned(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *session;
+    tw_tensor *result = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("element_shape", TW_SHAPE(INT64_MAX))};
+    tw_output one = tw_scalar_of(g, TW_INT32, 1);
+    tw_node *array = tw_add_node(g, "TensorArrayV3", NULL, &one, 1, attrs, 2);
+    tw_output inputs[] = {{array, 0}, tw_scalar_of(g, TW_INT32, 0), {array, 1}};
+    tw_output element = {tw_add_node(g, "TensorArrayReadV3", "element", inputs, 3, attrs, 1), 0};
+    tw_output three = tw_reshape(g, element, TW_SHAPE(3));
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &session, &error));
+    assert_fails(tw_session_run(session, NULL, 0, &three, 1, &result, &error), TW_RESOURCE_EXHAUSTED,
+                 "TensorArrayReadV3 'element' is a float of [9223372036854775807], more than any memory holds");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 /* Its bytes are more than 64 bits count. */
 static void a_tensor_larger_than_any_memory_is_refused_by_name(void **state)
 {
@@ -835,6 +857,7 @@ int main(void)
         cmocka_unit_test(large_values_are_whole_with_any_number_of_threads),
         cmocka_unit_test(an_unfed_placeholder_is_named),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_not_planned),
+        cmocka_unit_test(an_element_larger_than_any_memory_is_not_planned),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_refused_by_name),
         cmocka_unit_test(an_uninitialized_variable_is_named),
         cmocka_unit_test(readers_without_order_see_the_value_before_the_update),

@@ -93,10 +93,11 @@ static tw_status describe_output(twi_planning *p, const twi_node *node, int i, t
     *operand = twi_operand_of(twi_out(node, i));
     if (operand->dtype == TW_RESOURCE)
         return resolve_resource(p, node, operands, i, &operand->resource);
-    if (operand->elements < 0 && twi_has_trait(node, TWI_MAKES_SHAPE))
-        return TW_OK;
     char text[128];
-    if (operand->elements < 0 && !tw_shape_is_known(shape))
+    bool known = operand->elements >= 0 || tw_shape_is_known(shape);
+    if (!known && twi_has_trait(node, TWI_MAKES_SHAPE))
+        return TW_OK;
+    if (!known)
         return twi_fail(p->error, TW_UNIMPLEMENTED,
                         "the shape of output %d of %s '%s' is not known before the step (%s); shapes that depend on "
                         "computed values are not supported",
