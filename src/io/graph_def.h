@@ -1,4 +1,4 @@
-/* graph_def.h - what the writer (graph_export.c) and the reader (graph_import.c) of GraphDefs agree on. */
+/* graph_def.h - what the writer (graph_export.c) and the reader (import/) of GraphDefs agree on. */
 #ifndef TWI_GRAPH_DEF_H
 #define TWI_GRAPH_DEF_H
 

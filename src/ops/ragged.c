@@ -315,7 +315,7 @@ done:
 }
 
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
-/* What data sets carry is text, as of sparse tensors (serialize.c); who reads a graph says so (io/graph_import.c). */
+/* What data sets carry is text, as of sparse tensors (serialize.c); who reads a graph says so (io/import). */
 #define ENCODED "TowerEncoded"
 #define ENCODES "TowerEncoded:{variant,string}=variant"
 #define SPLITS "Tsplits:{int32,int64}=int64"

@@ -1,6 +1,6 @@
 /* serialize.c - tensors as texts (TensorProto), and sparse tensors in a form that queues and data sets carry: three
  * texts, or a number under which a map of the session's keeps one. What TensorFlow makes variants of, in data sets, are
- * texts here (io/graph_import.c). */
+ * texts here (io/import). */
 #include "ops/rules.h"
 
 /* Of a sparse tensor whose indices are input `first`. */
