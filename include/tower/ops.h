@@ -118,7 +118,7 @@ TW_API tw_output tw_inverse_fft(tw_graph *graph, tw_output x, int axes);
 TW_API tw_output tw_real_fft(tw_graph *graph, tw_output x, int axes, const int64_t *lengths);
 TW_API tw_output tw_inverse_real_fft(tw_graph *graph, tw_output x, int axes, const int64_t *lengths);
 
-/* ---- arrays: constants, shapes, slicing, joining (src/ops/array.c) ----------------------------------------- */
+/* ---- arrays: constants, shapes, slicing, joining (src/ops: constant.c, array.c, slice.c, gather.c) --------------- */
 
 TW_API tw_output tw_constant(tw_graph *graph, tw_tensor *tensor);        /* retains tensor: do not write to it again */
 TW_API tw_output tw_scalar(tw_graph *graph, float value);                /* float constants */

@@ -48,6 +48,16 @@ tw_output twi_constant_of(tw_graph *graph, tw_tensor *tensor);
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */
 tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count);
 tw_output twi_constant_int(tw_graph *graph, int64_t value);
+tw_output twi_constant_shape(tw_graph *graph, tw_shape shape);
+
+/* Axes as an attribute or a constant has them; returns how many. */
+static inline int twi_copy_axes(const int *axes, int num_axes, int64_t values[TW_MAX_RANK])
+{
+    int count = axes ? num_axes < TW_MAX_RANK ? num_axes : TW_MAX_RANK : 0;
+    for (int i = 0; i < count; i++)
+        values[i] = axes[i];
+    return count;
+}
 
 /* The shape of x as a tensor: a constant if it is known, else a Shape node. */
 tw_output twi_shape_tensor(tw_graph *graph, tw_output x);

@@ -26,16 +26,6 @@ static tw_status clip_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* The axis as a number from 0 to rank - 1. */
-static tw_status normal_axis(twi_inference *c, int64_t axis, int rank, int *normal)
-{
-    if (axis < -rank || axis >= rank)
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "axis %lld, expected -%d to %d", (long long)axis, rank,
-                        rank - 1);
-    *normal = (int)(axis < 0 ? axis + rank : axis);
-    return TW_OK;
-}
-
 static tw_status reduce_shape(twi_inference *c)
 {
     tw_shape in = c->inputs[0], out = in;
@@ -54,12 +44,12 @@ static tw_status reduce_shape(twi_inference *c)
     }
     bool reduced[TW_MAX_RANK] = {false};
     for (int64_t i = 0; i < axes->elements; i++) {
-        int axis = 0;
-        tw_status status = normal_axis(c, twi_tensor_int(axes, i), in.rank, &axis);
+        int64_t axis = twi_tensor_int(axes, i);
+        tw_status status = twi_normal_axis(c, &axis, in.rank);
         if (status != TW_OK)
             return status;
         if (reduced[axis])
-            return twi_fail(c->error, TW_INVALID_ARGUMENT, "axis %d is given twice", axis);
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "axis %d is given twice", (int)axis);
         reduced[axis] = true;
     }
     out.rank = 0;
@@ -82,11 +72,12 @@ static tw_status arg_shape(twi_inference *c)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "input 0 is a scalar, expected at least one axis");
     tw_shape out = {.rank = in.rank - 1};
     const tw_tensor *value = twi_ask_value(c, 1);
-    int axis = -1;
+    int64_t axis = -1;
     if (c->inputs[1].rank > 0)
         return twi_expect_rank(c, 1, 0);
     if (value) {
-        tw_status status = normal_axis(c, twi_tensor_int(value, 0), in.rank, &axis);
+        axis = twi_tensor_int(value, 0);
+        tw_status status = twi_normal_axis(c, &axis, in.rank);
         if (status != TW_OK)
             return status;
     }
@@ -98,13 +89,13 @@ static tw_status arg_shape(twi_inference *c)
 
 static tw_status scan_shape(twi_inference *c)
 {
-    int axis = 0;
     c->outputs[0] = c->inputs[0];
     if (c->inputs[1].rank > 0)
         return twi_expect_rank(c, 1, 0);
     if (c->inputs[0].rank < 0 || !c->input_values[1])
         return TW_OK;
-    return normal_axis(c, twi_tensor_int(c->input_values[1], 0), c->inputs[0].rank, &axis);
+    int64_t axis = twi_tensor_int(c->input_values[1], 0);
+    return twi_normal_axis(c, &axis, c->inputs[0].rank);
 }
 
 /* The product of [..., m, k] and [..., k, n] with the last two axes of either perhaps exchanged. */

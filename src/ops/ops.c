@@ -6,7 +6,10 @@
     X(twi_complex_ops)                                                                                                 \
     X(twi_fourier_ops)                                                                                                 \
     X(twi_special_ops)                                                                                                 \
+    X(twi_constant_ops)                                                                                                \
     X(twi_array_ops)                                                                                                   \
+    X(twi_slice_ops)                                                                                                   \
+    X(twi_gather_ops)                                                                                                  \
     X(twi_blocks_ops)                                                                                                  \
     X(twi_rearrange_ops)                                                                                               \
     X(twi_matrix_ops)                                                                                                  \

@@ -29,11 +29,11 @@ static inline bool twi_number_of(twi_inference *c, int i, int64_t *number)
     return true;
 }
 
-/* Rules that several families share: of SegmentSum and UnsortedSegmentSum (array.c). */
+/* Rules that several families share: of SegmentSum and UnsortedSegmentSum (gather.c). */
 twi_shape_rule twi_segment_shape, twi_unsorted_segment_shape;
 /* Of MatMul (math.c), BiasAdd (conv.c) and Reshape (array.c), and of their like on steps of a range (quantized.c). */
 twi_shape_rule twi_matmul_shape, twi_bias_add_shape, twi_reshape_shape;
-/* Of `count` values from input `first` on, joined along the axis that input `axis` says (array.c). */
+/* Of `count` values from input `first` on, joined along the axis that input `axis` says (slice.c). */
 tw_status twi_concat_shape(twi_inference *c, int axis, int first, int count);
 
 /* Nothing is known but how many axes there are. */
@@ -44,6 +44,14 @@ static inline tw_shape twi_unknown_of_rank(int rank)
         shape.dims[i] = -1;
     return shape;
 }
+
+/* Of a result (array.c). */
+tw_status twi_check_rank(twi_inference *c, int rank);
+/* *axis counted from the front; `limit` axes exist (array.c). */
+tw_status twi_normal_axis(twi_inference *c, int64_t *axis, int limit);
+/* The shape that input i spells: its dimensions if they are known, its rank if that is. -1 is allowed as an unknown
+ * dimension when `open` (array.c). */
+tw_status twi_spelled_shape(twi_inference *c, int i, bool open, tw_shape *shape);
 
 static inline tw_status twi_expect_rank_at_least(twi_inference *c, int input, int rank)
 {
