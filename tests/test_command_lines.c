@@ -184,6 +184,8 @@ static void what_is_not_there_is_named_by_each_command(void **state)
         {2, "launch --tasks 2 -- mpiexec x", "starts the tasks; tell it how many"},
         {2, "launch --tasks 2 -- srun x", "starts the tasks; tell it how many"},
         {1, "launch -n 2 -- false", ""},
+        {2, "launch -n 2 --tasks 3 -- true", "-n says 2, and --tasks, which is the same option, 3"},
+        {0, "launch -n 2 -n 3 --tasks=3 -np 3 -- true", ""},
         {1, "version > /dev/full", "cannot write to standard output"},
         {2, "report a b c d e f g h i j k l m n o p q", "expected at most 16 directories, found 17"},
         {1, "report . --output nowhere/r.html", "cannot write 'nowhere/r.html'"},

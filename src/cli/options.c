@@ -342,18 +342,25 @@ static size_t count_dashes(const char *word)
     return dashes > 2 ? 2 : word[dashes] ? dashes : 0;
 }
 
+/* "batch-size" of "--batch_size=64"; false: the word is no option, or has a longer name than any. */
+static bool read_name(const char *word, char name[LONGEST_NAME])
+{
+    size_t dashes = count_dashes(word), length = strcspn(word + dashes, "=");
+    snprintf(name, LONGEST_NAME, "%.*s", (int)length, word + dashes);
+    for (char *p = name; (p = strchr(p, '_'));)
+        *p = '-';
+    return dashes && length < LONGEST_NAME;
+}
+
 /* The row that a word such as "--batch_size=64" names; complains if there is none. *negated: with "no" before it. */
 static const option *find_option(const char *command, const option *table, const char *word, bool *negated,
                                  char value[LONGEST_NAME])
 {
     char typed[LONGEST_NAME];
-    size_t dashes = count_dashes(word), length = strcspn(word + dashes, "=");
-    snprintf(typed, sizeof typed, "%.*s", (int)(length < sizeof typed ? length : sizeof typed - 1), word + dashes);
-    for (char *p = typed; (p = strchr(p, '_'));)
-        *p = '-';
+    bool fits = read_name(word, typed);
     nearest near = {.word = typed};
     for (int negation = 0; negation < 2; negation++) /* a name that begins with "no" comes first */
-        for (const option *row = table; (row = option_at(row)) && length < sizeof typed; row++) {
+        for (const option *row = table; fits && (row = option_at(row)); row++) {
             match match = row->name ? match_row(row, typed, value) : MATCH_NONE;
             *negated = match == MATCH_NEGATION;
             if (match == (negation ? MATCH_NEGATION : MATCH_NAME) && (!negation || is_switch(row) || *value))
@@ -365,7 +372,7 @@ static const option *find_option(const char *command, const option *table, const
             if (row->also && !strpbrk(row->also, "|="))
                 nearest_consider(&near, row->also);
         }
-    complain(command, "unknown option '%.*s'%s%s%s", (int)(length + dashes), word,
+    complain(command, "unknown option '%.*s'%s%s%s", (int)strcspn(word, "="), word,
              near.best ? "; did you mean '--" : "", near.best ? near.best : "", near.best ? "'?" : "");
     return NULL;
 }
@@ -384,18 +391,11 @@ static bool parse_stand_in(const char *command, const option *row, const char *w
     return true;
 }
 
-/* Reads the option at words[*i], and its value, which may be the next word. */
-static bool parse_option(const char *command, const option *table, int count, char **words, int *i, void *settings)
+/* The row's value, from the option at words[*i] or the word behind it. */
+static bool parse_words(const char *command, const option *row, bool negated, int count, char **words, int *i,
+                        void *settings)
 {
-    const char *word = words[*i];
-    char stands_for[LONGEST_NAME];
-    bool negated;
-    const option *row = find_option(command, table, word, &negated, stands_for);
-    if (!row)
-        return false;
-    if (*stands_for)
-        return parse_stand_in(command, row, word, stands_for, negated, settings);
-    const char *equals = strchr(word, '=');
+    const char *word = words[*i], *equals = strchr(word, '=');
     if (negated && equals)
         return complain(command, "%.*s takes no value, found '%s'", (int)(equals - word), word, equals + 1);
     if (equals)
@@ -410,6 +410,39 @@ static bool parse_option(const char *command, const option *table, int count, ch
         return complain(command, "--%s: expected %s, found the option '%s' (if that is the value, write --%s=%s)",
                         row->name, row->argument, value, row->name, value);
     return parse_value(command, row, value, settings);
+}
+
+/* Who says the same option again means the later; who says it by two names has not seen that they are one. `before` is
+ * what it was in front of words[i]; NULL: not given. */
+static bool names_agree(const char *command, const option *row, const char *before, char **words, int i,
+                        const void *settings)
+{
+    char now[PATH_MAX], name[LONGEST_NAME], other[LONGEST_NAME], stands_for[LONGEST_NAME];
+    if (!row->also || !before || !option_text(row, settings, now, sizeof now) || strcmp(before, now) == 0)
+        return true;
+    read_name(words[i], name);
+    for (int k = 0; k < i; k++)
+        if (read_name(words[k], other) && match_row(row, other, stands_for) == MATCH_NAME && !*stands_for &&
+            strcmp(name, other) != 0)
+            return complain(command, "%.*s says %s, and %.*s, which is the same option, %s",
+                            (int)strcspn(words[k], "="), words[k], before, (int)strcspn(words[i], "="), words[i], now);
+    return true;
+}
+
+/* Reads the option at words[*i], and its value, which may be the next word. */
+static bool parse_option(const char *command, const option *table, int count, char **words, int *i, void *settings)
+{
+    char stands_for[LONGEST_NAME], before[PATH_MAX];
+    bool negated;
+    int at = *i;
+    const option *row = find_option(command, table, words[at], &negated, stands_for);
+    if (!row)
+        return false;
+    if (*stands_for)
+        return parse_stand_in(command, row, words[at], stands_for, negated, settings);
+    bool given = option_text(row, settings, before, sizeof before);
+    return parse_words(command, row, negated, count, words, i, settings) &&
+           names_agree(command, row, given ? before : NULL, words, at, settings);
 }
 
 /* The row that a text of a file is for; NULL: there is none. */
@@ -434,10 +467,7 @@ static bool is_put_aside(const option *table, const option *preset, int count, c
     for (const option *row = table; (row = option_at(row)); row++)
         for (int i = 0; row->instead && preset->name && strcmp(row->instead, preset->name) == 0 && i < count; i++) {
             char typed[LONGEST_NAME];
-            snprintf(typed, sizeof typed, "%.*s", (int)strcspn(words[i], "="), words[i]);
-            for (char *p = typed; (p = strchr(p, '_'));)
-                *p = '-';
-            if (count_dashes(typed) && is_called(row, typed + count_dashes(typed)))
+            if (read_name(words[i], typed) && is_called(row, typed))
                 return true;
         }
     return false;
@@ -514,12 +544,8 @@ bool options_refused(const char *command, const refusal *list, int count, char *
 {
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++) {
         char typed[LONGEST_NAME];
-        const char *name = words[i] + count_dashes(words[i]);
-        if (name == words[i])
+        if (!read_name(words[i], typed))
             continue;
-        snprintf(typed, sizeof typed, "%.*s", (int)strcspn(name, "="), name);
-        for (char *p = typed; (p = strchr(p, '_'));)
-            *p = '-';
         for (const refusal *row = list; row->name; row++)
             if (strcmp(row->name, typed) == 0)
                 return !complain(command, "%.*s is not supported because %s", (int)strcspn(words[i], "="), words[i],
