@@ -163,6 +163,9 @@ static void nodes_of_what_would_be_trained_are_explained(void **state)
     assert_runs(0, "$T why 'tower_?/local3/*' cifar10 --virtual-gpus 2 --batch-size 4");
     assert_prints("tower_0/local3/BiasAdd      BiasAdd  /device:GPU:0  asked      joined ");
     assert_prints("tower_1/local3/BiasAdd      BiasAdd  /device:GPU:1  asked      joined ");
+    assert_runs(0, "$T why tower_1/local3/MatMul cifar10 --tasks 3 --ps-hosts a --batch-size 4");
+    assert_prints("tower_1/local3/MatMul (MatMul) is on /job:worker/replica:0/task:1/device:CPU:0\n");
+    assert_prints("from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/replica:0/task:1/device:CPU:0: it reads");
 }
 
 static void a_graph_of_any_file_is_explained(void **state)
@@ -175,6 +178,8 @@ static void a_graph_of_any_file_is_explained(void **state)
     assert_prints("W/read (Identity) is on /device:CPU:0\n");
     assert_runs(0, "$T why W --graph '%s%s'", saved_models, "whole.meta");
     assert_prints("W (VariableV2) is on /device:CPU:0\n");
+    assert_runs(0, "$T why input_producer/range --graph '%s/tf1_queues_tasks.meta' -n 2", GOLDEN_DIR);
+    assert_prints("input_producer/range (Range) is on /job:worker/replica:0/task:1/device:CPU:0\n");
 }
 
 static void unknown_nodes_are_answered_with_near_names(void **state)

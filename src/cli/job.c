@@ -161,7 +161,7 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
         .allow_growth = job->allow_growth,
         .tasks = job->tasks,
         .ps_tasks = job->ps_tasks,
-        .plan_tasks = job->plan_tasks,
+        .plan_tasks = job->plan_tasks > 0 ? (int)job->plan_tasks : 0,
     };
     if (job->verbose)
         show_details();

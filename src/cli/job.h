@@ -16,7 +16,7 @@ typedef struct job {
     int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus, collective_timeout;
     bool tasks;   /* its devices are those of all tasks that it was started with, ... */
     int ps_tasks; /* ... of which so many are the job ps */
-    int plan_tasks; /* or those of so many that are planned for; 0: none */
+    int64_t plan_tasks; /* or those of so many that are planned for; below 1: none */
     bool tf32, fast, verbose;
     int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */

@@ -12,7 +12,7 @@
 
 typedef struct settings {
     train_settings train; /* first: its table follows ours */
-    int64_t memory_limit, top, tasks;
+    int64_t memory_limit, top;
 } settings;
 
 enum { MOST_OWNERS = 1025 }; /* every tower, and what none owns */
@@ -261,7 +261,6 @@ static bool is_limited(const settings *s, const tw_memory *memory)
 static int run(const void *given)
 {
     const settings *s = given;
-    train_settings train = s->train;
     training t;
     tw_error error = {0};
     tw_trainer *trainer = NULL;
@@ -269,8 +268,7 @@ static int run(const void *given)
     tw_planned *planned = NULL;
     tw_plan_info info;
     int64_t largest = 0;
-    train.job.plan_tasks = s->tasks == NOT_GIVEN ? 0 : (int)s->tasks;
-    int code = training_open("plan", &train, TRAINING_WITHOUT_DATA, &t);
+    int code = training_open("plan", &s->train, TRAINING_WITHOUT_DATA, &t);
     if (code != EXIT_DONE)
         return code;
     t.options.plan_only = true;
@@ -307,9 +305,7 @@ static const option options[] = {
      .most = INT64_MAX, .section = "the plan"},
     {"top", "N", OPTION_NUMBER, offsetof(settings, top), "list so many of the largest tensors of each device",
      .initial = "6", .most = INT64_MAX},
-    {"tasks", "N", OPTION_NUMBER, offsetof(settings, tasks),
-     "plan for so many tasks as 'tower launch' or mpirun would start, each with the devices that the options give this "
-     "one; none is started", .least = 1, .most = 1024, .also = "n|np"},
+    PLAN_TASKS_OPTION(settings),
     {.more = train_options + 1}, /* without its MODEL */
 };
 

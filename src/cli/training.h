@@ -41,6 +41,15 @@ typedef struct train_settings {
  * begin with train_settings. */
 extern const option train_options[];
 
+/* The row of who plans for tasks that are not started; it goes before that table. */
+#define PLAN_TASKS_OPTION(settings)                                                                                    \
+    {                                                                                                                  \
+        "tasks", "N", OPTION_NUMBER, offsetof(settings, train.job.plan_tasks),                                         \
+            "plan for so many tasks as 'tower launch' or mpirun would start, each with the devices that the options "  \
+            "give this one; none is started",                                                                          \
+            .least = 1, .most = 1024, .also = "n|np"                                                                   \
+    }
+
 /* Where towers go, as names for the trainer; it puts tower i on number i modulo count. Count 0: it chooses. */
 typedef struct tower_devices {
     char text[4096];

@@ -16,10 +16,13 @@ typedef struct settings {
 
 /* ---- words ------------------------------------------------------------------------------------------------- */
 
+/* Without what all devices of one process begin with. */
 static const char *local(const char *device)
 {
-    const char *name = device ? strstr(device, "/device:") : "nowhere";
-    return name ? name : device;
+    static const char here[] = "/job:localhost/replica:0/task:0/";
+    if (!device)
+        return "nowhere";
+    return strncmp(device, here, strlen(here)) == 0 ? device + strlen(here) - 1 : device;
 }
 
 static const char *const rules[] = {
@@ -389,7 +392,9 @@ static int run(const void *given)
     if (tw_graph_load(graph, s->graph, NULL, NULL, &error) != TW_OK) {
         failed("why", &error);
     } else {
-        tw_devices *devices = job_open_devices("why", &s->train.job);
+        job job = s->train.job;
+        job.ps_tasks = job.plan_tasks > 0 ? cluster_servers(&s->train.cluster) : 0;
+        tw_devices *devices = job_open_devices("why", &job);
         code = devices ? explain_graph(s, graph, devices) : EXIT_FAILED;
         tw_devices_destroy(devices);
     }
@@ -406,6 +411,7 @@ static const option options[] = {
      "SavedModel, in binary or in text, or the directory of one; of train's options those of devices and placement "
      "count then, and --batch-size in place of sizes that placeholders leave open (without it 1)",
      .section = "the graph"},
+    PLAN_TASKS_OPTION(settings),
     {.more = train_options + 1}, /* without its MODEL */
 };
 
@@ -421,7 +427,8 @@ const command why_command = {
         "(moved by soft placement), 'input' or 'consumers' (where what it reads, or who reads it, is).",
     .examples = "tower why tower_1/conv1/Conv2D cifar10 --virtual-gpus 2\n"
                 "tower why '*/Momentum' resnet20 --virtual-gpus 1\n"
-                "tower why 'logits*' --graph graph.pb --virtual-gpus 2",
+                "tower why 'logits*' --graph graph.pb --virtual-gpus 2\n"
+                "tower why 'tower_1/*' cifar10 --tasks 2 --ps-hosts a",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,
