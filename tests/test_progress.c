@@ -384,6 +384,14 @@ static void a_narrower_terminal_gets_a_narrower_panel(void **state)
     close_terminal(130);
 }
 
+static void a_terminal_without_a_size_gets_lines(void **state)
+{
+    (void)state;
+    open_terminal(80, 24, "stty cols 0 rows 0 && " RUN "--max-steps 4 --train-dir z1");
+    close_terminal(0);
+    assert_null(memchr(t.all, '\033', t.size));
+}
+
 static void warnings_stand_above_the_panel_and_are_not_lost(void **state)
 {
     (void)state;
@@ -465,6 +473,7 @@ int main(void)
         cmocka_unit_test(ctrl_c_saves_and_leaves_the_terminal_as_it_was),
         cmocka_unit_test(after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote),
         cmocka_unit_test(a_narrower_terminal_gets_a_narrower_panel),
+        cmocka_unit_test(a_terminal_without_a_size_gets_lines),
         cmocka_unit_test(signals_of_one_second_are_one),
         cmocka_unit_test(handlers_run_on_one_thread),
         cmocka_unit_test(warnings_stand_above_the_panel_and_are_not_lost),

@@ -13,8 +13,8 @@ terminal terminal_of(FILE *file)
     terminal t = {.columns = 80, .rows = 24};
     const char *kind = getenv("TERM"), *no_color = getenv("NO_COLOR");
     bool dumb = !kind || !*kind || strcmp(kind, "dumb") == 0 || (no_color && *no_color);
-    t.moving = isatty(fileno(file)) && !dumb;
     if (ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
+        t.moving = !dumb;
         t.columns = size.ws_col;
         t.rows = size.ws_row;
     }

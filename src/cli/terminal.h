@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 typedef struct terminal {
-    bool moving;       /* what was written last may be rewritten: it is a terminal, not dumb, and nobody set NO_COLOR */
+    bool moving;       /* what was written last may be rewritten: it is a terminal, not dumb, and nobody set NO_COLOR. One
+                          without a size is none: Open MPI's tasks have such, whose output may go to a file */
     int columns, rows; /* 80 and 24 where nobody knows */
 } terminal;
 
