@@ -200,18 +200,19 @@ static tw_status find_difference(twi_comm *c, const twi_comm_list *list, const c
 tw_status twi_comm_compare(twi_comm *c, const twi_comm_list *list, const char *what, tw_error *error)
 {
     enum { TEXT = 400 };
-    char first[TEXT] = "", other[TEXT] = "";
+    char first[TEXT] = "", other[TEXT] = "", waited[TEXT];
     verdict v;
-    tw_status status = find_difference(c, list, what, &v, error);
+    snprintf(waited, sizeof waited, "a word on %s", what); /* "task 0 waited for X of task 1" */
+    tw_status status = find_difference(c, list, waited, &v, error);
     if (status != TW_OK || v.task < 0)
         return status;
     if (c->task == 0)
         list->describe(list->user, (size_t)v.at, first, sizeof first);
     if (c->task == (int)v.task)
         list->describe(list->user, (size_t)v.at, other, sizeof other);
-    status = twi_comm_share(c, 0, first, sizeof first, what, error);
+    status = twi_comm_share(c, 0, first, sizeof first, waited, error);
     if (status == TW_OK)
-        status = twi_comm_share(c, (int)v.task, other, sizeof other, what, error);
+        status = twi_comm_share(c, (int)v.task, other, sizeof other, waited, error);
     if (status != TW_OK)
         return status;
     return twi_fail(error, TW_FAILED_PRECONDITION,
