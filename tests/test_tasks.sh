@@ -103,8 +103,22 @@ wait "$launcher"
 "$tower" "${options[@]}" --train-dir undisturbed --max-steps "$(newest asked)" > undisturbed.log 2>&1 || fail "one process"
 same undisturbed asked "$(newest asked)"
 
-# So do tasks that are scripts, whose shells do not hand on what they are sent; nobody is left behind. USR1 would end a
-# shell, and goes to who expects it.
+# So it is before all are there: the first task is asked when the other has not even begun.
+cat > early.sh << 'END'
+echo $$ > "early-$TOWER_TASK"
+if [ "$TOWER_TASK" = 1 ]; then
+    until first=$(cat early-0) && caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$first/status") &&
+        ((0x${caught:-0} >> 14 & 1)); do sleep 0.05; done
+    kill -s TERM "$first"
+fi
+exec "$@"
+END
+launch -n 2 -- bash early.sh "$tower" "${options[@]}" --train-dir early --max-steps 1000000 > early.log 2>&1
+[ $? -eq 143 ] || fail "a task that was asked to stop early: the launcher did not end with 143"
+! grep -q 'task [01] has' early.log || fail "a task that was asked to stop early left the other alone"
+
+# Asked to stop, tasks that are scripts end too, whose shells do not hand on what they are sent; nobody is left behind. USR1
+# would end a shell, and goes to who expects it.
 # shellcheck disable=SC2016 # the tasks' shells expand it
 "$tower" launch --tasks 2 --deadline 120 -- bash -c 'bash -c "echo \$\$ > scripted-$TOWER_TASK; exec \"\$@\"" "$@"; exit $?' \
     bash bash "$tower" "${options[@]}" --train-dir scripted --max-steps 1000000 --save-every 1000000 > scripted.log 2>&1 &

@@ -48,6 +48,9 @@ TW_API void tw_devices_destroy(tw_devices *devices); /* NULL is fine */
 /* Which task this process is, from 0, and how many there are: 0 and 1 unless the options asked for tasks. */
 TW_API int tw_devices_task(const tw_devices *devices);
 TW_API int tw_devices_tasks(const tw_devices *devices);
+/* The same as their launcher says it, before they have joined each other: what `tower launch`, mpirun or srun has made
+ * this process. For what one process does for all, and needs no devices. *tasks NULL is fine. */
+TW_API int tw_task_started(int *tasks);
 /* The bytes that task 0 has become those of all: for what must be decided once. Every task calls it. A task that has
  * ended or hangs is named by the error (TW_ABORTED). */
 TW_API tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_error *error);

@@ -46,6 +46,12 @@ bool complain(const char *command, const char *format, ...) TW_PRINTF(2, 3);
 /* From here on what all tasks of that set complain of alike one says; NULL: there are none. Borrowed. */
 void complain_among(tw_devices *tasks);
 
+/* A task that complains before it has joined the others, of which it will do nothing more, joins them to find out whether
+ * another says the same; false: no more, and it leaves them if it has. */
+void complain_joining(bool wanted);
+/* Whether this process is the one that has said what it complained of last. */
+bool complained(void);
+
 /* The same for an error of the library; returns EXIT_FAILED, or EXIT_AGAIN if it comes of another task. */
 int failed(const char *command, const tw_error *error);
 

@@ -135,11 +135,37 @@ static bool start(tasks *t)
     return true;
 }
 
-/* A task that is a script may have the program as its child, which is in its group then; mpirun hands on by itself. */
+/* Their numbers; NULL: the kernel does not tell. */
+static FILE *open_children(pid_t process)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)process, (int)process);
+    return fopen(name, "r");
+}
+
+/* What the process has started, and is not in that group, as what is behind timeout(1). */
+static void ask_those_apart(pid_t process, pid_t group, int number)
+{
+    FILE *file = open_children(process);
+    for (int child; file && fscanf(file, "%d", &child) == 1;) {
+        ask_those_apart(child, group, number);
+        if (getpgid(child) != group)
+            kill(child, number);
+    }
+    if (file)
+        fclose(file);
+}
+
+/* As mpirun and srun do all tasks are asked, for who is asked before it listens ends alone. One that is a script may
+ * have the program as its child, mostly in its group; mpirun hands on by itself. */
 static void ask_to_stop(const tasks *t, int number)
 {
-    if (t->processes[0])
-        kill(t->start_theirs ? t->processes[0] : -t->processes[0], number);
+    for (int i = 0; i < t->count; i++)
+        if (t->processes[i]) {
+            if (!t->start_theirs)
+                ask_those_apart(t->processes[i], t->processes[i], number);
+            kill(t->start_theirs ? t->processes[i] : -t->processes[i], number);
+        }
 }
 
 static bool catches(pid_t process, int number)
@@ -153,14 +179,6 @@ static bool catches(pid_t process, int number)
     if (file)
         fclose(file);
     return caught >> (number - 1) & 1;
-}
-
-/* Their numbers; NULL: the kernel does not tell. */
-static FILE *open_children(pid_t process)
-{
-    char name[64];
-    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)process, (int)process);
-    return fopen(name, "r");
 }
 
 /* 0: it has none. */
@@ -256,7 +274,7 @@ static void wait_for_all(tasks *t)
         }
         if (!t->running && (t->code == EXIT_DONE || process < 0))
             return;
-        if (signals_stop() && !told) { /* task 0 decides when all stop */
+        if (signals_stop() && !told) { /* where they train task 0 decides behind which step */
             ask_to_stop(t, signals_stop());
             told = true;
         }
@@ -400,8 +418,7 @@ const command launch_command = {
         "one process with as many towers. Task 0 prints, and writes the train directory.\n\n"
         "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
         "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
-        "TERM go to task 0 (all of its process group, if that is a script), which finishes the step, saves, and lets "
-        "all others end.\n\n"
+        "TERM go to all tasks, and to what a task that is a script has started; they finish the step, save, and end.\n\n"
         "--max-restarts starts all again when a task was lost, with " RESUME_VARIABLE " in the environment, which "
         "`tower train` takes for --resume, also within a script; --elastic does so with one task less each time. A "
         "command that starts tasks itself, mpirun or srun, is started once, and again with --resume behind its words; "

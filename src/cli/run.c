@@ -694,13 +694,19 @@ static int run(const void *given)
         complain("run", "out of memory");
         return EXIT_FAILED;
     }
+    int tasks;
+    const char *say = tw_task_started(&tasks) ? NULL /* the first task does */
+                                              : "tower run: the step in hand is finished first; a second signal ends at "
+                                                "once\n";
+    if (tasks > 1)
+        signals_watch(say); /* who ends before all are there leaves the others to wait */
     const settings *s = w->settings = given;
     w->graph = tw_graph_create();
     if (tw_graph_load(w->graph, s->graph, &(tw_load_options){.tags = s->tags}, &w->about, &error) != TW_OK) {
         code = failed("run", &error);
     } else if (understand(w)) {
         code = open_devices(w);
-        signals_watch("tower run: the step in hand is finished first; a second signal ends at once\n");
+        signals_watch(say);
         if (code == EXIT_DONE)
             code = run_on_devices(w);
         for (int i = 0; i < w->num_fetches + w->num_summaries; i++)

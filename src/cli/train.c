@@ -440,6 +440,10 @@ static int run(const void *given)
                           " of a train directory with --resume");
         return EXIT_USAGE;
     }
+    int tasks;
+    tw_task_started(&tasks);
+    if (tasks > 1) /* who ends before all are there leaves the others to wait; alone it may end at once */
+        signals_watch(NULL);
     int code = training_open("train", given, TRAINING_WITH_DATA, &t);
     if (code != EXIT_DONE)
         return code;

@@ -28,14 +28,38 @@ static tw_status find_deadline(double *deadline, tw_error *error)
 
 #define PLUGIN "the plug-in libtower_mpi.so"
 
-/* Variables in which launchers say how many processes they have started, and what serves those. */
+/* Variables in which launchers say how many processes they have started and which this is, and what serves those. */
 static const struct {
-    const char *variable, *launcher, *advice;
+    const char *count, *number, *launcher, *advice;
 } launchers[] = {
-    {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", PLUGIN ", built with Open MPI's development files"},
-    {"PMI_SIZE", "MPICH's mpirun", PLUGIN ", built with MPICH's development files"},
-    {"SLURM_STEP_NUM_TASKS", "srun", "--mpi=pmix or --mpi=pmi2, as 'srun --mpi=list' names them, and " PLUGIN},
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpirun",
+     PLUGIN ", built with Open MPI's development files"},
+    {"PMI_SIZE", "PMI_RANK", "MPICH's mpirun", PLUGIN ", built with MPICH's development files"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun",
+     "--mpi=pmix or --mpi=pmi2, as 'srun --mpi=list' names them, and " PLUGIN},
 };
+
+static int number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : 0;
+}
+
+int twi_comm_started(int *tasks)
+{
+    const char *at = getenv("TOWER_TASK_SOCKETS");
+    int task = number_in("TOWER_TASK");
+    for (*tasks = at != NULL; at && (at = strchr(at, ',')); at++)
+        ++*tasks;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && *tasks < 1; i++) {
+        *tasks = number_in(launchers[i].count);
+        task = number_in(launchers[i].number);
+    }
+    if (task >= 0 && task < *tasks)
+        return task;
+    *tasks = 1;
+    return 0;
+}
 
 /* What there is instead of the plug-in that is needed. */
 static void say_found(const twi_comm_way *const *more, const char *refused, char *text, size_t size)
@@ -49,13 +73,12 @@ static tw_status check_alone(const twi_comm_way *const *more, const char *refuse
 {
     char found[600];
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        const char *count = getenv(launchers[i].variable);
-        if (!count || atoi(count) <= 1)
+        if (number_in(launchers[i].count) <= 1)
             continue;
         say_found(more, refused, found, sizeof found);
         return twi_fail(error, TW_FAILED_PRECONDITION,
-                        "%s has started %.20s processes, which would not know of each other: they need %s; %s",
-                        launchers[i].launcher, count, launchers[i].advice, found);
+                        "%s has started %d processes, which would not know of each other: they need %s; %s",
+                        launchers[i].launcher, number_in(launchers[i].count), launchers[i].advice, found);
     }
     return TW_OK;
 }

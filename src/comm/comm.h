@@ -71,6 +71,8 @@ extern const twi_comm_way twi_comm_local;
  * the ways knows is told so: each task would train for itself. */
 tw_status twi_comm_open(const twi_comm_way *const *more, const char *refused, twi_comm **comm, tw_error *error);
 void twi_comm_close(twi_comm *comm); /* NULL is fine */
+/* Which of how many processes its launcher has made this one, whether or not they have joined; 0 of 1: it is alone. */
+int twi_comm_started(int *tasks);
 
 /* ---- what every task calls, in the same order ------------------------------------------------------------------- */
 

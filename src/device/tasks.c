@@ -119,6 +119,12 @@ tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
     return status == TW_OK ? compare_devices(set, error) : status;
 }
 
+int tw_task_started(int *tasks)
+{
+    int unwanted;
+    return twi_comm_started(tasks ? tasks : &unwanted);
+}
+
 int tw_devices_task(const tw_devices *devices)
 {
     TWI_NEED_OR(devices, 0);
