@@ -117,6 +117,17 @@ launch -n 2 -- bash early.sh "$tower" "${options[@]}" --train-dir early --max-st
 [ $? -eq 143 ] || fail "a task that was asked to stop early: the launcher did not end with 143"
 ! grep -q 'task [01] has' early.log || fail "a task that was asked to stop early left the other alone"
 
+# What one process does for all task 0 does, and another says so, for it may have been meant otherwise.
+launch -n 3 -- "$tower" export two exported.pb > exported.log 2>&1 || fail "an export by three tasks"
+[ "$(grep -c '^exported.pb: a frozen graph' exported.log)" -eq 1 ] &&
+    [ "$(grep -c '^tower export: task 0 alone does this, for all 3 tasks$' exported.log)" -eq 1 ] ||
+    fail "not one of three tasks exports"
+
+# What is wrong with the words of all one says, though none has joined the others by then.
+launch -n 3 -- "$tower" train --nonsense > nonsense.log 2>&1
+[ $? -eq 2 ] && [ "$(cat nonsense.log)" = "tower train: unknown option '--nonsense'
+'tower train --help' explains" ] || fail "not one of three tasks says what is wrong with their words"
+
 # Asked to stop, tasks that are scripts end too, whose shells do not hand on what they are sent; nobody is left behind. USR1
 # would end a shell, and goes to who expects it.
 # shellcheck disable=SC2016 # the tasks' shells expand it

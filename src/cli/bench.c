@@ -105,7 +105,7 @@ static tw_devices *open_devices(settings *s, bench *b)
         devices = job_open_devices("bench", job);
         gpus = devices ? tw_devices_count(devices, "GPU") : 0;
         char why[600];
-        if (s->device == GPU && devices)
+        if (s->device == GPU && devices && tw_task_started(NULL) == 0)
             fprintf(stderr,
                     "tower bench: there is no GPU here (%s); these are virtual ones, which run on the CPU with a "
                     "thread each\n",
@@ -476,6 +476,7 @@ const command bench_command = {
                 "tower bench --model cifar10 --num_gpus 2 --all\n"
                 "tower bench --model cifar10 --num_gpus 2 --waterfall --inject tower=1,kind=compute,ms=20\n"
                 "tower bench --model resnet50 --batch_size 2 --num_batches 10 --forward_only",
+    .of_tasks = TASKS_JOINED,
     .options = options,
     .refusals = bench_refusals,
     .settings_bytes = sizeof(settings),

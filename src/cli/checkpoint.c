@@ -89,6 +89,7 @@ const command checkpoint_ls_command = {
     .description = "Lists the checkpoints of a directory by rising step. Their indexes are read and checked, their "
                    "values are not: that is what 'tower checkpoint verify' is for.",
     .examples = "tower checkpoint ls train\ntower checkpoint ls train --format json",
+    .of_tasks = TASKS_FIRST,
     .options = ls_options,
     .settings_bytes = sizeof(ls_settings),
     .run = list,
@@ -283,6 +284,7 @@ const command checkpoint_show_command = {
     .examples = "tower checkpoint show train\n"
                 "tower checkpoint show train/model.ckpt-1000 --tensor conv1/weights\n"
                 "tower checkpoint show train --tensor tower/optimizer",
+    .of_tasks = TASKS_FIRST,
     .options = show_options,
     .settings_bytes = sizeof(show_settings),
     .run = show,
@@ -347,6 +349,7 @@ const command checkpoint_verify_command = {
                    "them. Fails if one is damaged or cut short, and says where. With --format json a line is written "
                    "for each.",
     .examples = "tower checkpoint verify train\ntower checkpoint verify train/model.ckpt-1000",
+    .of_tasks = TASKS_FIRST,
     .options = verify_options,
     .settings_bytes = sizeof(verify_settings),
     .run = verify,

@@ -100,11 +100,37 @@ void show_details(void)
     tw_set_log(show_log, NULL, 3);
 }
 
-static tw_devices *among;
+static tw_devices *among, *joined; /* joined: to complain */
+static bool joins, silent;
 
 void complain_among(tw_devices *tasks)
 {
     among = tasks;
+}
+
+void complain_joining(bool wanted)
+{
+    int tasks;
+    tw_task_started(&tasks);
+    joins = wanted && tasks > 1;
+    among = among == joined ? NULL : among;
+    tw_devices_destroy(joined);
+    joined = NULL;
+}
+
+bool complained(void)
+{
+    return !silent;
+}
+
+static bool is_to_say(const char *text)
+{
+    tw_error error;
+    if (joins && tw_devices_create(TW_OPTIONS(tw_device_options, .tasks = true, .no_gpus = true, .cpu_threads = 1),
+                                   &joined, &error) == TW_OK)
+        among = joined;
+    joins = false;
+    return !among || tw_devices_is_to_say(among, text);
 }
 
 bool complain(const char *command, const char *format, ...)
@@ -114,7 +140,7 @@ bool complain(const char *command, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (among && !tw_devices_is_to_say(among, text))
+    if ((silent = !is_to_say(text)))
         return false;
     painter_pause();
     fflush(stdout);

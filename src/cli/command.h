@@ -13,6 +13,10 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_AGAIN = 75 };
 /* In the environment of what is started again, and not empty: `tower train` goes on as if --resume were given. */
 #define RESUME_VARIABLE "TOWER_RESUME"
 
+/* Who does it of the tasks that tower launch, mpirun or srun has started together: each for itself, the first for all, or
+ * all together. */
+typedef enum command_tasks { TASKS_EACH, TASKS_FIRST, TASKS_JOINED } command_tasks;
+
 typedef struct command {
     const char *name;        /* one word, or a group and a word: "data fetch" */
     const char *summary;     /* one line for lists: small first letter, no full stop */
@@ -20,6 +24,7 @@ typedef struct command {
     const char *examples;    /* command lines, one a line */
     const char *exit_codes;  /* beyond the common 0, 1 and 2; NULL: none */
     const option *options;
+    command_tasks of_tasks;
     const refusal *refusals; /* flags that are answered with a reason; NULL: none */
     size_t settings_bytes;
     /* Reads what files that the settings name say of the options; they are then read anew. Complains and returns false

@@ -270,6 +270,7 @@ const command eval_command = {
         "training does: a checkpoint is complete as soon as it is there.",
     .examples = "tower eval cifar10_train\ntower eval cifar10_train --confusion\n"
                 "tower eval train/model.ckpt-1000 --format json\ntower eval cifar10 --data-dir data --train-dir train",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,

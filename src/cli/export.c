@@ -276,6 +276,7 @@ const command export_command = {
                    "The ending of FILE says what is wanted.",
     .examples = "tower export cifar10_train cifar10.pb\ntower export cifar10_train serving/cifar10\ntower export "
                 "cifar10_train/model.ckpt-1000 weights.npz",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,

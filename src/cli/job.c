@@ -165,6 +165,8 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
     };
     if (job->verbose)
         show_details();
+    if (job->tasks)
+        complain_joining(false);
     *code = tw_devices_create(&options, &devices, &error) == TW_OK ? EXIT_DONE : failed(command, &error);
     if (error.status == TW_INVALID_ARGUMENT)
         *code = EXIT_USAGE;

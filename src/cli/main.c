@@ -19,7 +19,7 @@ static bool asks_for_help(int count, char **words)
     return false;
 }
 
-static int run(const command *command, int count, char **words)
+static int run_words(const command *command, int count, char **words)
 {
     if (command->refusals && options_refused(command->name, command->refusals, count, words))
         return EXIT_USAGE;
@@ -42,11 +42,33 @@ static int run(const command *command, int count, char **words)
     }
     if (good && code == EXIT_USAGE)
         code = command->run(settings);
-    else if (!good)
+    else if (!good && complained())
         fprintf(stderr, "'tower %s --help' explains\n", command->name);
     options_free(command->options, settings);
     presets_free(&presets);
     free(settings);
+    return code;
+}
+
+/* Whether this process is the one that does it. That the others do nothing one of them says, for they may have been
+ * started to do each something else. */
+static bool is_to_do(const command *command)
+{
+    int tasks, task = tw_task_started(&tasks);
+    if (command->of_tasks != TASKS_FIRST || task == 0)
+        return true;
+    if (task == 1)
+        complain(command->name, "task 0 alone does this, for all %d tasks", tasks);
+    return false;
+}
+
+static int run(const command *command, int count, char **words)
+{
+    if (!is_to_do(command))
+        return EXIT_DONE;
+    complain_joining(command->of_tasks == TASKS_JOINED);
+    int code = run_words(command, count, words);
+    complain_joining(false);
     return code;
 }
 

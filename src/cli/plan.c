@@ -325,6 +325,7 @@ const command plan_command = {
                 "tower plan resnet20 --virtual-gpus 1 --memory-limit 512M --summary-every 0\n"
                 "tower plan cifar10 --cpu-devices 2 --batch-size 32 --format json\n"
                 "tower plan cifar10 --tasks 8 --ps-hosts a,b",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

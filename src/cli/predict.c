@@ -209,6 +209,7 @@ const command predict_command = {
         "directory says which model it is and what its classes are called.",
     .examples = "tower predict cifar10_train cat.jpg\ntower predict pets/best *.jpg --top 1\n"
                 "tower predict cifar10_train cat.jpg --format json",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,

@@ -87,6 +87,7 @@ const command report_command = {
         "What "
         "is not there is left out. The graph is laid out by Graphviz (the program 'dot') where it is installed.",
     .examples = "tower report cifar10_train\ntower report first second third --output compared.html",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

@@ -689,7 +689,7 @@ static int run(const void *given)
 {
     work *w = calloc(1, sizeof *w);
     tw_error error = {0};
-    int code = EXIT_USAGE;
+    int code;
     if (!w) {
         complain("run", "out of memory");
         return EXIT_FAILED;
@@ -704,11 +704,11 @@ static int run(const void *given)
     w->graph = tw_graph_create();
     if (tw_graph_load(w->graph, s->graph, &(tw_load_options){.tags = s->tags}, &w->about, &error) != TW_OK) {
         code = failed("run", &error);
-    } else if (understand(w)) {
+    } else {
         code = open_devices(w);
         signals_watch(say);
         if (code == EXIT_DONE)
-            code = run_on_devices(w);
+            code = understand(w) ? run_on_devices(w) : EXIT_USAGE;
         for (int i = 0; i < w->num_fetches + w->num_summaries; i++)
             tw_tensor_release(w->results[i]);
         job_close_tasks(w->devices);
@@ -797,6 +797,7 @@ const command run_command = {
                 "tower run model.meta --restore run --train-for 1000 --save run\n"
                 "tower launch -n 3 -- tower run model.meta --train-for 1000 --ps-hosts a --worker-hosts b,c\n"
                 "tower run model.meta --init save/restore_all --feed save/Const=model.ckpt-1000 --fetch accuracy",
+    .of_tasks = TASKS_JOINED,
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

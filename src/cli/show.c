@@ -369,6 +369,7 @@ const command show_command = {
     .examples = "tower show model.meta\n"
                 "tower show saved_model/ --format json\n"
                 "tower show events.out.tfevents.1700000000.host --all",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = show,

@@ -644,6 +644,7 @@ const command train_command = {
                 "tower train mnist --data-set fashion-mnist --max-steps 500\n"
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
     .exit_codes = "75 task lost, 128+n stopped by signal n, after saving",
+    .of_tasks = TASKS_JOINED,
     .options = train_options,
     .refusals = train_refusals,
     .settings_bytes = sizeof(settings),

@@ -429,6 +429,7 @@ const command why_command = {
                 "tower why '*/Momentum' resnet20 --virtual-gpus 1\n"
                 "tower why 'logits*' --graph graph.pb --virtual-gpus 2\n"
                 "tower why 'tower_1/*' cifar10 --tasks 2 --ps-hosts a",
+    .of_tasks = TASKS_FIRST,
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,
