@@ -297,6 +297,14 @@ differ() { # differ WHAT HERE THERE: words for task 0, and for task 1
 queues=$here/golden/tf1_queues
 differ "what they plan: task 1 has '.* (Const \[2\], .*', task 0 has '.* (Const \[6,5\], .*'" \
     "run ${queues}_tasks.meta --fetch loss" "run ${queues}_loop.meta --fetch loss"
+for value in 1 2; do
+    cat > $value.pbtxt << END
+node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: $value } } } }
+END
+done
+differ "what they plan: task 1 has 'a (Const \[\], kernel -, value 2, .*', task 0 has 'a (Const \[\], kernel -, value 1, .*'" \
+    "run 1.pbtxt --fetch a" "run 2.pbtxt --fetch a"
 differ "their options: task 1 has '--max-steps 3', task 0 has '--max-steps 2'" \
     "${options[*]} --train-dir differ --max-steps 2" "${options[*]} --train-dir differ --max-steps 3"
 differ "their options: task 1 has 'no --save', task 0 has '--save'" \

@@ -42,6 +42,22 @@ static uint64_t hash_node(const twi_node *node)
     return twi_hash_mix(hash, (uint64_t)node->task->position);
 }
 
+/* What a constant is, as far as there is room, and what attributes are in all: else nodes that differ may look alike. */
+static void describe_attrs(const twi_node *node, char *text, size_t size)
+{
+    enum { SHOWN = 4 };
+    const tw_tensor *value = twi_attr_tensor(&node->attrs, "value");
+    int64_t count = value && tw_tensor_dtype(value) != TW_STRING ? tw_tensor_elements(value) : 0;
+    uint64_t hash = 0;
+    size_t used = 0;
+    for (int i = 0; i < node->attrs.count; i++)
+        hash = twi_attr_hash(hash, &node->attrs.items[i]);
+    for (int64_t i = 0; i < count && i < SHOWN && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.9g", i ? " " : ", value ", tw_tensor_value(value, i));
+    if (used < size)
+        snprintf(text + used, size - used, "%s, attributes %08x", count > SHOWN ? " ..." : "", (unsigned)hash);
+}
+
 static void describe_node(const void *user, size_t i, char *text, size_t size)
 {
     const twi_plan *plan = user;
@@ -49,11 +65,12 @@ static void describe_node(const void *user, size_t i, char *text, size_t size)
         return;
     twi_node *node = plan->region->nodes.items[i];
     const twi_kernel *kernel = node->task->kernel;
-    char shape[128] = "";
+    char shape[128] = "", attrs[128];
+    describe_attrs(node, attrs, sizeof attrs);
     if (node->num_results)
         tw_shape_text(twi_shape(twi_out(node, 0)), shape, sizeof shape);
-    snprintf(text, size, "%s (%s%s%s, kernel %s) on %s", node->name, node->op->name, shape[0] ? " " : "", shape,
-             kernel ? kernel->name : "-", plan->lists[node->device].device->text);
+    snprintf(text, size, "%s (%s%s%s, kernel %s%s) on %s", node->name, node->op->name, shape[0] ? " " : "", shape,
+             kernel ? kernel->name : "-", attrs, plan->lists[node->device].device->text);
 }
 
 static tw_status compare(twi_planning *p)
