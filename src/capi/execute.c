@@ -5,7 +5,8 @@
  * the context goes. Constants are therefore not built at all: they are their values.
  *
  * A resource (a variable, a table, a queue) is a node in Tower, not a value: a handle of one remembers the node, which
- * becomes an input of what takes it. Who executes VarHandleOp twice with one shared_name so gets one variable.
+ * becomes an input of what takes it. Who executes VarHandleOp twice with one shared_name so gets one variable; the name
+ * that TensorFlow keeps for what has none (ANONYMOUS) makes another one each time.
  * Never here:  what handles are, beyond making them of results. */
 #include "eager.h"
 
@@ -31,7 +32,7 @@ typedef struct built_op {
     TF_Operation *operation;
     TF_Output *feeds; /* [num_inputs] oper NULL: a resource, which is not fed */
     bool calls;       /* functions of the context */
-    bool is_old;
+    bool is_old;      /* and not found again */
     struct built_op *next;
 } built_op;
 
@@ -424,6 +425,17 @@ void TFE_OpSetAttrShapeList(TFE_Op *op, const char *attr_name, const int64_t **d
 
 /* ---- building, once --------------------------------------------------------------------------------------------- */
 
+#define SHARED_NAME "shared_name"
+#define ANONYMOUS "cd2c89b7-88b7-44c8-ad83-06c2a9158347" /* TensorFlow's ResourceHandle::ANONYMOUS_NAME */
+
+static bool is_anonymous(const TFE_Op *op)
+{
+    const wire *value = described_value(op->about, SHARED_NAME);
+    wire_field field;
+    wire_reader r = value ? wire_read(value->data, value->size) : (wire_reader){0};
+    return value && wire_next(&r, &field) && wire_is_text(&field, ANONYMOUS);
+}
+
 static void write_key(const TFE_Op *op, wire *key)
 {
     enum { OP = 2, DEVICE = 4, ATTR = 5 };
@@ -548,7 +560,9 @@ static built_op *build(TFE_Op *op, wire *key, TF_Status *status)
         wire_free(key);
         return NULL;
     }
-    *built = (built_op){.key = *key, .calls = may_call(op->about)};
+    *built = (built_op){.key = *key, .calls = may_call(op->about), .is_old = is_anonymous(op)};
+    if (built->is_old) /* what has no name goes by that of its node */
+        TF_SetAttrString(d, SHARED_NAME, "", 0);
     built->feeds = calloc((size_t)op->num_inputs + 1, sizeof *built->feeds);
     int before = op->context->graph->num_operations;
     add_operation(op, built, d, status);

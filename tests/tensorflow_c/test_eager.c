@@ -375,6 +375,20 @@ static void variables_keep_values(void **state)
     TFE_DeleteTensorHandle(again);
 }
 
+/* TensorFlow's name for what has none, which bindings of eager variables give. */
+static void variables_without_a_name_are_each_their_own(void **state)
+{
+    (void)state;
+    const char *anonymous = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
+    TFE_TensorHandle *a = variable(anonymous), *b = variable(anonymous);
+    change("AssignVariableOp", a, 1, 2);
+    change("AssignVariableOp", b, 3, 4);
+    assert_values(read(a), 2, (float[]){1, 2});
+    assert_values(read(b), 2, (float[]){3, 4});
+    TFE_DeleteTensorHandle(a);
+    TFE_DeleteTensorHandle(b);
+}
+
 /* twice(x) = x + x */
 static TF_Function *twice_function(const char *op)
 {
@@ -562,6 +576,7 @@ int main(void)
         TEST(inputs_say_types_before_attributes_do),
         TEST(constants_are_their_values),
         TEST(variables_keep_values),
+        TEST(variables_without_a_name_are_each_their_own),
         TEST(functions_are_executed_until_they_are_removed),
         TEST(texts_are_taken_and_given),
         TEST(what_is_wrong_is_said),
