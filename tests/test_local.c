@@ -415,6 +415,35 @@ static void what_does_not_go_together_is_refused(void **state)
     }
 }
 
+/* What comes of a checkpoint with nothing in it but that number; variables are looked for behind it. */
+static void assert_number_in_checkpoint(const char *key, tw_tensor *value, tw_status expected)
+{
+    const char *folder = scratch_folder();
+    tw_named_tensor one = {key, value};
+    assert_ok(tw_checkpoint_save(folder, "model.ckpt", 1, &one, 1, 0, &error));
+    tw_tensor_release(value);
+    tw_trainer *trainer;
+    tw_trainer_options options = local_options(&plain, 3, 1, 0, 0);
+    options.resume_from = folder;
+    assert_fails(tw_trainer_create(&options, &trainer, &error), expected,
+                 expected == TW_DATA_LOSS ? key : "has no 'global_step'");
+    remove_scratch(folder);
+}
+
+static void numbers_that_no_trainer_saves_are_refused(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"tower/groups", "tower/meet_every"};
+    for (int i = 0; i < 2; i++) {
+        assert_number_in_checkpoint(keys[i], tw_tensor_int64(1), TW_NOT_FOUND);
+        assert_number_in_checkpoint(keys[i], tw_tensor_int64(3), TW_NOT_FOUND);
+        assert_number_in_checkpoint(keys[i], tw_tensor_int64(0), TW_DATA_LOSS);
+        assert_number_in_checkpoint(keys[i], tw_tensor_int64(i ? (1 << 30) + 1 : 4), TW_DATA_LOSS);
+        assert_number_in_checkpoint(keys[i], tw_tensor_float(2), TW_DATA_LOSS);
+        assert_number_in_checkpoint(keys[i], tw_tensor_from(TW_INT64, TW_SHAPE(2), (int64_t[]){2, 2}), TW_DATA_LOSS);
+    }
+}
+
 static void running_out_of_memory_is_an_error(void **state)
 {
     (void)state;
@@ -467,6 +496,7 @@ int main(void)
         cmocka_unit_test(another_number_of_steps_between_meetings_is_taken_and_said),
         cmocka_unit_test(without_numbers_each_tower_is_a_group_and_they_meet_every_8_steps),
         cmocka_unit_test(what_does_not_go_together_is_refused),
+        cmocka_unit_test(numbers_that_no_trainer_saves_are_refused),
         unthreaded_test(running_out_of_memory_is_an_error),
         unthreaded_test(running_out_of_memory_while_groups_are_saved_is_an_error),
     };

@@ -110,7 +110,7 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
         {
             add_data(g, "images", TW_UINT8, images, &t->input.data[i][0]);
             add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->input.data[i][1]);
-            }
+        }
     }
     twi_trainer_enter_step_device(t);
     t->input.position =
