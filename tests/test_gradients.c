@@ -479,6 +479,21 @@ static void a_sweep_knows_nothing_of_those_before_it(void **state)
     assert_int_equal(nodes_after_two_sweeps(true), nodes_after_two_sweeps(false));
 }
 
+/* A default's shape is left open, and who takes it says another one. */
+static void a_gradient_of_another_shape_than_its_value_is_the_graphs_fault(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_scalar(g, 2), gradient;
+    tw_output open = tw_placeholder_with_default(tw_name(g, "open"), x, TW_UNKNOWN_SHAPE);
+    tw_output y = tw_reduce_sum(g, tw_placeholder_with_default(g, open, TW_SHAPE(2, 3)), NULL, 0, false);
+    assert_string_equal(tw_graph_message(g), "");
+    tw_gradients(g, &y, 1, NULL, &x, 1, &gradient);
+    assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
+    assert_non_null(strstr(tw_graph_message(g), "PlaceholderWithDefault 'open' for input 0 is float [2,3], expected"));
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +506,7 @@ int main(void)
         cmocka_unit_test(no_gradient_flows_where_ops_stop_it),
         cmocka_unit_test(an_op_without_gradient_is_named),
         cmocka_unit_test(outputs_that_do_not_exist_have_no_gradients),
+        cmocka_unit_test(a_gradient_of_another_shape_than_its_value_is_the_graphs_fault),
         cmocka_unit_test(a_sweep_knows_nothing_of_those_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,25 @@ static void what_comes_off_a_stack_has_the_type_of_what_was_put_there(void **sta
     check_other_type(TW_INT8, TW_RESOURCE, "nobody has pushed");
 }
 
+static void the_gradient_of_an_array_that_is_none_is_refused_by_name(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_session *s;
+    tw_graph *g = tw_graph_create();
+    tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SCALAR, (tw_initializer){0});
+    tw_output inputs[] = {v->handle, tw_scalar(g, 0)};
+    tw_attr source = tw_attr_string("source", "gradients");
+    tw_output flow = {tw_add_node(g, "TensorArrayGradV3", "none", inputs, 2, &source, 1), 1};
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_fails(tw_session_run(s, NULL, 0, &flow, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "TensorArrayGradV3 'none': nobody has made what it works on");
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 /* TensorFlow's gradients keep the shapes of each round on stacks; a loop that takes them off has shapes that are
  * known. */
 static void gradients_of_loops_of_any_shape_are_planned_with_the_rest(void **state)
@@ -335,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_a_loop_take_no_memory),
+        cmocka_unit_test(the_gradient_of_an_array_that_is_none_is_refused_by_name),
         cmocka_unit_test(gradients_of_loops_of_any_shape_are_planned_with_the_rest),
         cmocka_unit_test(what_comes_off_a_stack_has_the_type_of_what_was_put_there),
         cmocka_unit_test(a_loop_without_an_end_is_ended_by_cancelling),

@@ -229,7 +229,9 @@ static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_
         return TW_OK;
     if (tw_output_dtype(dx) == dtype && twi_merge_shapes(*shape, tw_output_shape(x), shape, NULL) == TW_OK)
         return TW_OK;
-    return twi_graph_fail(graph, TW_INTERNAL, "the gradient of %s '%s' for input %d is %s %s, expected %s %s",
+    bool passed_on = node->num_outputs == 1 && !tw_shape_is_known(node->output_shapes[0]); /* what users made of it */
+    return twi_graph_fail(graph, passed_on ? TW_INVALID_ARGUMENT : TW_INTERNAL,
+                          "the gradient of %s '%s' for input %d is %s %s, expected %s %s",
                           node->op->name, node->name, i, tw_dtype_name(tw_output_dtype(dx)),
                           tw_shape_text(tw_output_shape(dx), got, sizeof got), tw_dtype_name(dtype),
                           tw_shape_text(tw_output_shape(x), want, sizeof want));

@@ -142,7 +142,7 @@ static bool names_node(const char *text, const char *name)
 void twi_say_node(tw_error *error, const char *name)
 {
     char text[TW_MESSAGE_SIZE];
-    if (names_node(error->message, name))
+    if (!error || names_node(error->message, name))
         return;
     memcpy(text, error->message, sizeof text);
     twi_fail(error, error->status, "%s [[{{node %s}}]]", text, name);
@@ -762,6 +762,12 @@ bool tw_node_is_unknown(const tw_node *node)
 {
     TWI_NEED_OR(node, false);
     return twi_op_is(node->op, TWI_UNKNOWN);
+}
+
+tw_status twi_fail_unknown(const tw_node *node, tw_error *error)
+{
+    return twi_fail(error, TW_NOT_FOUND, "node '%s' (%s): %s", node->name, twi_attr_string(&node->attrs, "op", ""),
+                    twi_attr_string(&node->attrs, "why", ""));
 }
 
 int tw_node_num_control_inputs(const tw_node *node)

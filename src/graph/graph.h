@@ -102,6 +102,9 @@ void twi_graph_say_where(const tw_graph *graph, tw_error *error);
 /* Adds " [[{{node fc1}}]]" to a message that does not name the node yet. */
 void twi_say_node(tw_error *error, const char *name);
 
+/* Says why a node's op, or an attribute of it, was not understood when the graph was read. */
+tw_status twi_fail_unknown(const tw_node *node, tw_error *error);
+
 enum { TWI_NAME_BYTES = 4096 }; /* of a node's name, and its end: functions in functions lengthen names */
 
 /* A name nobody has yet: `base` or base_1, base_2...; marks it used. NULL when out of memory. */

@@ -272,6 +272,7 @@ typedef struct twi_port {
     tw_dtype dtype;
     tw_shape shape;
     size_t bytes;
+    const char *name;            /* of a fetch: the node's, for messages */
     const bool *holds;           /* of a fetch: false where it has no value; NULL: it always has */
     twi_device *guard;           /* where `holds` lies */
     bool dead;                   /* of a fetch: it had none in the latest run */

@@ -295,6 +295,8 @@ static tw_status ask_device(twi_planning *p, twi_task *task)
         .error = p->error,
     };
     tw_status status = twi_device_prepare(device, &prepare, p->request->plain_kernels, &task->kernel);
+    if (status != TW_OK)
+        twi_say_node(p->error, node->name);
     task->state = prepare.state;
     task->touches = prepare.touches;
     task->workspace_bytes = prepare.workspace;

@@ -39,14 +39,21 @@ static tw_status find_facts(twi_copying *c, const char *name, twi_series_facts *
     return TW_OK;
 }
 
+static tw_status fail_unmade(const twi_copying *c, const tw_node *node)
+{
+    return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has made what it works on", node->op->name,
+                    node->name);
+}
+
 /* The gradient of an array is as long, and its elements are shaped alike. */
 static tw_status make(twi_copying *c, const tw_node *node, const twi_value *inputs, twi_series_facts **facts)
 {
     if (node->op->roles) { /* of a handle */
         twi_series_facts *base = facts_of(inputs[0]);
-        char *name = base ? twi_arena_printf(&c->p->plan->arena, "%s@%s", base->name,
-                                             twi_attr_string(&node->attrs, "source", ""))
-                          : NULL;
+        if (!base)
+            return fail_unmade(c, node);
+        char *name = twi_arena_printf(&c->p->plan->arena, "%s@%s", base->name,
+                                      twi_attr_string(&node->attrs, "source", ""));
         tw_status status = name ? find_facts(c, name, facts) : twi_fail_memory(c->p->error, "planning a loop");
         if (status == TW_OK)
             (*facts)->base = base;
@@ -175,8 +182,7 @@ tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, c
     if (facts && made->num_inputs == 2 && twi_dtype(twi_in(made, 1)) == TW_RESOURCE)
         return put_handle(c, node, facts_of(twi_in(made, 1)), facts);
     if (!facts)
-        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has made what it works on", node->op->name,
-                        node->name);
+        return fail_unmade(c, node);
     if (twi_op_is(node->op, TWI_PUTS)) {
         tw_status status = learn_value(c, node, made, facts);
         put(made, facts);

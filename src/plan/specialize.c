@@ -340,8 +340,7 @@ static tw_status check_node(twi_copying *c, const tw_node *node)
     if (twi_op_is(node->op, TWI_PLACEHOLDER))
         return fail_unfed(c, node);
     if (twi_op_is(node->op, TWI_UNKNOWN))
-        return twi_fail(c->p->error, TW_NOT_FOUND, "node '%s' (%s): %s", node->name,
-                        twi_attr_string(&node->attrs, "op", ""), twi_attr_string(&node->attrs, "why", ""));
+        return twi_fail_unknown(node, c->p->error);
     if (c->p->request->placement->devices[node->id] < 0)
         return twi_placement_check(c->p->request->placement, node, c->p->error);
     return twi_copy_row(c, node);

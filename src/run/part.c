@@ -72,6 +72,11 @@ static void drop_results(const twi_plan *plan, tw_tensor **results)
     }
 }
 
+static tw_status fail_fetch(const twi_port *port, tw_error *error)
+{
+    return twi_fail(error, TW_RESOURCE_EXHAUSTED, "out of memory while fetching '%s'", port->name);
+}
+
 /* Finds room for the values before the run, so that a step is not lost for want of it. A tensor of an earlier run that
  * fits is filled again. */
 static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
@@ -86,7 +91,7 @@ static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_erro
         port->result = fits ? old : twi_tensor_create(port->dtype, shape);
         if (!port->result) {
             drop_results(plan, results);
-            return twi_fail_memory(error, "fetching results");
+            return fail_fetch(port, error);
         }
     }
     return TW_OK;
@@ -109,7 +114,7 @@ static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, 
         return status;
     *result = first ? tw_tensor_retain(made) : tw_tensor_create(port->dtype, shape);
     if (!*result)
-        return twi_fail_memory(error, "fetching results");
+        return fail_fetch(port, error);
     return first ? TW_OK
                  : twi_share_tensor(plan->lane, port->device, made ? made->data : NULL, *result, FETCHED, error);
 }

@@ -247,6 +247,8 @@ static tw_status check_fetches(const tw_session *s, const twi_wanted *w, tw_erro
         if (!node || node->graph != s->graph)
             return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d is %s", i,
                             node ? "of another graph" : "a dead output");
+        if (fetch.index >= node->num_outputs && twi_op_is(node->op, TWI_UNKNOWN))
+            return twi_fail_unknown(node, error);
         if (fetch.index >= node->num_outputs)
             return twi_fail(error, TW_INVALID_ARGUMENT, "FetchOutputs %s: output index too large, must be < %d",
                             node->name, node->num_outputs);

@@ -6,6 +6,7 @@
 #include "io/functions/lowering.h"
 
 #include "base/memory.h"
+#include "graph/graph.h"
 
 #include <string.h>
 
@@ -124,6 +125,9 @@ tw_status twi_lower_node(twi_functions *f, const twi_function_place *p, const Tw
     with_pivot.n_input += pivot;
     twi_lowering l = {f, &with_pivot, name, device, inputs, twi_lower_count_data(node), p};
     tw_status status = lowered[row].lower(&l);
+    if (status != TW_OK && !f->named) /* the innermost of nodes in each other */
+        twi_say_node(f->error, name);
+    f->named = status != TW_OK;
     return status;
 }
 

@@ -33,6 +33,7 @@ struct twi_functions {
     const char *stack[TWI_MOST_CALLS]; /* names of the functions that are being inlined */
     int depth, made, most;             /* nodes made so far, and how many there may be */
     bool lacks_memory;                 /* a function, a name or a list is not there for want of memory */
+    bool named;                        /* the error names the node whose function cannot be put in its place */
     tw_error *error;
 };
 
