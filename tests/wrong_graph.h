@@ -3,10 +3,13 @@
  * made into is computed of what it was when the graph runs, so that it is nothing that shape rules could see; and once
  * more where they can.
  *
- * Tests try one of many such graphs. With TOWER_WRONG=all in the environment they try all of them, with TOWER_WRONG=OP
- * all of that op, in children, so that one that crashes or hangs is named and the others still run:
+ * Nodes of functions take something else that is there, or is not, and have other attributes.
  *
- *     TOWER_WRONG=all build/asan/tests/test_shapes | grep -E 'CRASH|ERROR'
+ * Tests try one of many such graphs. With TOWER_WRONG=all in the environment they try all of them, with TOWER_WRONG=OP
+ * all of that op, with 3/8 the third part of eight, with "functions" those with something wrong in a function; in
+ * children, so that one that crashes or hangs is named and the others still run:
+ *
+ *     TOWER_WRONG=all build/asan/tests/test_shapes | grep -E 'CRASH|ERROR|UNNAMED'
  */
 #ifndef WRONG_GRAPH_H
 #define WRONG_GRAPH_H
@@ -76,13 +79,84 @@ static inline bool is_called(const char *node, size_t size, const char *name)
     return false;
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+/* Whether a field of that number is a node of that name. */
+static inline bool has_node(const char *at, size_t size, int nodes, const char *name)
+{
+    const char *end = at + size, *field;
+    int number;
+    size_t length;
+    while (next_field(&at, end, &number, &field, &length))
+        if (number == nodes && is_called(field, length, name))
+            return true;
+    return false;
+}
 
-/* What is of 2147483647 elements takes its time. */
+enum { NODES = 1, LIBRARY = 2, FUNCTIONS = 1, NODES_OF_FUNCTION = 3 }; /* fields of a GraphDef and what is in it */
+
+/* Whether a graph, or a function of its library, has it. */
+static inline bool graph_has_node(const char *graph, size_t size, const char *name)
+{
+    const char *end = graph + size, *library, *function;
+    int number;
+    size_t length, size_of_function;
+    if (has_node(graph, size, NODES, name))
+        return true;
+    while (next_field(&graph, end, &number, &library, &length))
+        for (const char *at = library;
+             number == LIBRARY && next_field(&at, library + length, &number, &function, &size_of_function);
+             number = LIBRARY)
+            if (number == FUNCTIONS && has_node(function, size_of_function, NODES_OF_FUNCTION, name))
+                return true;
+    return false;
+}
+
+/* Whether the words name a node of the graph, as Tower's and TensorFlow's do: itself, an output of it, or, where it is
+ * of a function, behind the name of who calls that, and before those of nodes that stand for it. */
+static inline bool names_a_node(const char *graph, size_t size, const char *words)
+{
+    static const char *const before[] = {"'", "{{node ", "(", "FetchOutputs ", "variable ", "uninitialized value "};
+    char name[1024];
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        for (const char *at = words; (at = strstr(at, before[i]));) {
+            at += strlen(before[i]);
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "' }):"), at);
+            for (char *end = name + strlen(name); end; end = strrchr(name, '/')) {
+                end[0] = 0;
+                for (const char *part = name; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
+                    if (part[0] && graph_has_node(graph, size, part))
+                        return true;
+            }
+        }
+    return false;
+}
+
 static inline bool is_sweep(void)
 {
     return getenv("TOWER_WRONG") != NULL;
 }
+
+/* Words that are about what is fetched, by its number: TensorFlow's, and of what is no node. */
+static inline bool is_about_fetch(const char *words)
+{
+    return strncmp(words, "Retval[", strlen("Retval[")) == 0 ||
+           (strncmp(words, "fetch ", strlen("fetch ")) == 0 && strstr(words, " is a dead output"));
+}
+
+/* What a wrong graph, or a run of it, has come to: values, or a refusal whose words name a node. A run that is ended
+ * from outside, as watches do, has none to name. */
+static inline void assert_refused_or_given(const char *graph, size_t size, const char *what, tw_status status,
+                                           const char *words)
+{
+    if (status == TW_INTERNAL || (status != TW_OK && !words[0]))
+        fail_msg("%s: status %d, '%s'", what, status, words);
+    bool named = status == TW_OK || status == TW_CANCELLED || is_about_fetch(words) || names_a_node(graph, size, words);
+    if (!named && is_sweep())
+        printf("UNNAMED %s: status %d, %s\n", what, status, words);
+    else if (!named)
+        fail_msg("%s: status %d, '%s' names no node", what, status, words);
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static inline tw_output made(tw_graph *h, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
                              int num_attrs)
@@ -154,6 +228,7 @@ static inline bool is_float_type(tw_dtype dtype)
 static inline int count_values(tw_dtype dtype)
 {
     enum { NUMBERS = sizeof other_numbers / sizeof *other_numbers, TEXTS = sizeof other_texts / sizeof *other_texts };
+    /* What is of 2147483647 elements takes its time. */
     int whole = is_sweep() ? NUMBERS - 2 : dtype == TW_INT64 ? NUMBERS - 3 : NUMBERS - 4; /* 9e18 becomes 2147483647 */
     return dtype == TW_STRING ? TEXTS : dtype == TW_BOOL ? 2 : is_float_type(dtype) ? NUMBERS : whole;
 }
@@ -532,6 +607,128 @@ static inline void each_wrong_graph(const char *bytes, size_t size, const tw_nod
         }
 }
 
+/* ---- nodes of functions ----------------------------------------------------------------------------------------- */
+
+/* A piece of a message. */
+typedef struct piece {
+    const char *bytes;
+    size_t size;
+} piece;
+
+/* The message with another value of one of its fields, to be freed. */
+static inline piece with_field(piece message, piece field, piece value)
+{
+    char *copy = malloc(message.size + value.size + 16), *to = copy;
+    const char *at = message.bytes, *bytes;
+    int number;
+    size_t size;
+    while (next_field(&at, message.bytes + message.size, &number, &bytes, &size))
+        if (bytes == field.bytes)
+            write_field(&to, number, value.bytes, value.size);
+        else
+            write_field(&to, number, bytes, size);
+    return (piece){copy, (size_t)(to - copy)};
+}
+
+/* The first field of that number, as text. */
+static inline void read_text_field(piece message, int wanted, char text[128])
+{
+    const char *at = message.bytes, *bytes;
+    int number;
+    size_t size;
+    text[0] = 0;
+    while (!text[0] && next_field(&at, message.bytes + message.size, &number, &bytes, &size))
+        if (number == wanted)
+            snprintf(text, 128, "%.*s", (int)size, bytes);
+}
+
+/* A node of a function of the graph's library. */
+typedef struct inner_node {
+    piece graph, library, function, node;
+    char op[128], name[128], of[128]; /* of: the function */
+    int num_inputs, num_attrs;
+} inner_node;
+
+static inline void describe_inner(inner_node *n)
+{
+    const char *at = n->node.bytes, *bytes;
+    int number;
+    size_t size;
+    read_text_field(n->node, 1, n->name);
+    read_text_field(n->node, 2, n->op);
+    n->num_inputs = n->num_attrs = 0;
+    while (next_field(&at, n->node.bytes + n->node.size, &number, &bytes, &size)) {
+        n->num_inputs += number == 3 && !(size && bytes[0] == '^');
+        n->num_attrs += number == 5;
+    }
+}
+
+static inline void make_inner_wrong(const inner_node *n, const mistake *m, const char *says, wrong_user *user)
+{
+    char *copy = malloc(n->node.size + 4096), *to = copy, attr[100] = "", what[600];
+    const char *right, *at = copy;
+    size_t right_size;
+    int number;
+    piece made;
+    if (write_node(&to, n->node.bytes, n->node.size, m, &right, &right_size, attr)) {
+        next_field(&at, to, &number, &made.bytes, &made.size);
+        piece function = with_field(n->function, n->node, made);
+        piece library = with_field(n->library, n->function, function);
+        piece graph = with_field(n->graph, n->library, library);
+        snprintf(what, sizeof what, "%s '%s' of function '%s': %s%s", n->op, n->name, n->of, attr, says);
+        user->run(user->user, graph.bytes, graph.size, what);
+        free((char *)function.bytes);
+        free((char *)library.bytes);
+        free((char *)graph.bytes);
+    }
+    free(copy);
+}
+
+/* In place of an input, what other nodes of the function take, the node itself, and what is not there. */
+static inline void each_other_input(const inner_node *n, mistake *m, wrong_user *user)
+{
+    enum { MOST = 12 };
+    char what[200], itself[140];
+    const char *at = n->function.bytes, *node, *input;
+    int number, others = 0;
+    size_t size, length;
+    snprintf(itself, sizeof itself, "%s:output:0", n->name);
+    const char *names[] = {NULL, itself, "nonsense", ""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        m->name = names[i];
+        snprintf(what, sizeof what, "input %d is %s", m->input, names[i] ? names[i] : "missing");
+        if (is_due(user))
+            make_inner_wrong(n, m, what, user);
+    }
+    while (next_field(&at, n->function.bytes + n->function.size, &number, &node, &size))
+        for (const char *in = node;
+             number == NODES_OF_FUNCTION && others < MOST && next_field(&in, node + size, &number, &input, &length);
+             number = NODES_OF_FUNCTION) {
+            char name[128];
+            snprintf(name, sizeof name, "%.*s", (int)length, input);
+            m->name = name;
+            snprintf(what, sizeof what, "input %d is '%s'", m->input, name);
+            if (number == 3 && others++ < MOST && is_due(user))
+                make_inner_wrong(n, m, what, user);
+        }
+}
+
+static inline void each_wrong_inner(const inner_node *n, wrong_user *user)
+{
+    char what[200];
+    mistake m = {.attr = -1};
+    for (m.input = 0; m.input < n->num_inputs; m.input++)
+        each_other_input(n, &m, user);
+    m.input = -1;
+    for (m.attr = 0; m.attr < n->num_attrs; m.attr++)
+        for (int k = -1; k < WRONG_ATTRS; k++) {
+            m.value = k < 0 ? NULL : &wrong_attrs[k];
+            snprintf(what, sizeof what, " is %s", k < 0 ? "missing" : m.value->what);
+            if (is_due(user))
+                make_inner_wrong(n, &m, what, user);
+        }
+}
+
 /* ---- where files are written ------------------------------------------------------------------------------------ */
 
 static char wrong_folder[600], came_from[600];
@@ -654,7 +851,18 @@ static inline void run_in_child(void *argument, const char *bytes, size_t size, 
     s->user->run(s->user->user, bytes, size, what);
 }
 
-static inline void sweep_node(const char *bytes, size_t size, const tw_node *node, wrong_user *user)
+/* All graphs with one thing wrong about a node, of the graph itself or, if there is an `inner`, of a function. */
+static inline void each_wrong(const char *bytes, size_t size, const tw_node *node, const inner_node *inner,
+                              wrong_user *user)
+{
+    if (inner)
+        each_wrong_inner(inner, user);
+    else
+        each_wrong_graph(bytes, size, node, user);
+}
+
+static inline void sweep_node(const char *bytes, size_t size, const tw_node *node, const inner_node *inner,
+                              wrong_user *user)
 {
     sweep s = {.user = user,
                .shared = mmap(NULL, sizeof *s.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
@@ -667,7 +875,7 @@ static inline void sweep_node(const char *bytes, size_t size, const tw_node *nod
             signal(SIGABRT, SIG_DFL);
             wrong_user in_child = {run_in_child, &s, 1, 0, true};
             s.shared->count = 0;
-            each_wrong_graph(bytes, size, node, &in_child);
+            each_wrong(bytes, size, node, inner, &in_child);
             fflush(stdout);
             _exit(0);
         }
@@ -678,7 +886,8 @@ static inline void sweep_node(const char *bytes, size_t size, const tw_node *nod
                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         s.first = s.shared->graphs;
     }
-    printf("SWEPT %s: %d graphs\n", tw_node_op(node), s.shared->graphs);
+    printf("SWEPT %s%s: %d graphs\n", inner ? "in a function " : "", inner ? inner->op : tw_node_op(node),
+           s.shared->graphs);
     munmap(s.shared, sizeof *s.shared);
 }
 
@@ -694,10 +903,45 @@ static inline bool had_crashed(const char *op)
     return false;
 }
 
-static inline bool is_wanted(const char *op)
+static inline bool is_wanted(const char *op, bool in_function)
 {
     const char *wanted = getenv("TOWER_WRONG");
-    return !was_tried(op) && (!wanted || strcmp(wanted, "all") == 0 || strcmp(wanted, op) == 0);
+    char key[64];
+    int part, parts;
+    snprintf(key, sizeof key, "%s%.50s", in_function ? "in f " : "", op);
+    if (was_tried(key))
+        return false;
+    if (wanted && sscanf(wanted, "%d/%d", &part, &parts) == 2)
+        return num_tried_ops % parts == part % parts;
+    return !wanted || strcmp(wanted, "all") == 0 || strcmp(wanted, op) == 0 ||
+           (in_function && strcmp(wanted, "functions") == 0);
+}
+
+/* The first node of each op in a function that was not tried in one yet. */
+static inline void each_wrong_inner_node(const char *bytes, size_t size, wrong_user *user)
+{
+    inner_node n = {.graph = {bytes, size}};
+    const char *in_graph = bytes, *end = bytes + size;
+    int number;
+    while (next_field(&in_graph, end, &number, &n.library.bytes, &n.library.size)) {
+        const char *in_library = n.library.bytes, *end_of_library = in_library + n.library.size;
+        while (number == LIBRARY &&
+               next_field(&in_library, end_of_library, &number, &n.function.bytes, &n.function.size)) {
+            const char *in_function = n.function.bytes, *end_of_function = in_function + n.function.size;
+            bool is_function = number == FUNCTIONS;
+            while (is_function &&
+                   next_field(&in_function, end_of_function, &number, &n.node.bytes, &n.node.size)) {
+                if (number == 1) { /* the signature, whose first field is the name */
+                    read_text_field(n.node, 1, n.of);
+                } else if (number == NODES_OF_FUNCTION) {
+                    describe_inner(&n);
+                    if (is_wanted(n.op, true))
+                        is_sweep() ? sweep_node(bytes, size, NULL, &n, user) : each_wrong_inner(&n, user);
+                }
+            }
+            number = LIBRARY;
+        }
+    }
 }
 
 /* The first node of each op that was not tried yet. */
@@ -710,10 +954,12 @@ static inline void each_wrong_node(const char *bytes, size_t size, wrong_user *u
             const tw_node *node = tw_graph_node(right, i);
             user->all = is_sweep();
             user->often = had_crashed(tw_node_op(node));
-            if (is_wanted(tw_node_op(node)))
-                (is_sweep() ? sweep_node : each_wrong_graph)(bytes, size, node, user);
+            if (is_wanted(tw_node_op(node), false))
+                is_sweep() ? sweep_node(bytes, size, node, NULL, user) : each_wrong_graph(bytes, size, node, user);
         }
     tw_graph_destroy(right);
+    user->often = false;
+    each_wrong_inner_node(bytes, size, user);
 }
 
 #endif
