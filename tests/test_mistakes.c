@@ -356,6 +356,22 @@ static void a_handler_that_hangs_does_not_keep_what_crashed(void **state)
     rmdir(folder);
 }
 
+/* Whose number more than an int holds, and so is none of the last ones. */
+static void an_axis_that_no_tensor_has_is_refused(void **state)
+{
+    (void)state;
+    static const int64_t axes[] = {TW_MAX_RANK, INT32_MAX, UINT32_MAX, INT64_MAX};
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        tw_graph *g = tw_graph_create();
+        tw_attr axis = tw_attr_int("axis", axes[i]);
+        tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2, 3)), range = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(3));
+        tw_add_node(g, "QuantizeAndDequantizeV4Grad", "rounded", (tw_output[]){x, x, range, range}, 4, &axis, 1);
+        assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
+        assert_message(tw_graph_message(g), "there are at most 12");
+        tw_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fetches_must_be_outputs_of_the_graph, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_must_be_outputs_of_the_graph_with_tensors, setup, teardown),
         cmocka_unit_test_setup_teardown(variables_must_be_of_the_graph_and_on_a_device_that_there_is, setup, teardown),
+        cmocka_unit_test(an_axis_that_no_tensor_has_is_refused),
         cmocka_unit_test(a_crash_leaves_a_report_that_names_the_node),
         cmocka_unit_test(a_handler_that_hangs_does_not_keep_what_crashed),
     };

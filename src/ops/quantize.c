@@ -75,16 +75,21 @@ static void channels_gradient(twi_gradient *g)
 /* ---- through integers and back: all, or each slice along an axis, in one range, which is given, or from the least to
  * the largest element ---- */
 
+/* The axis of the input; -1: there are no slices. */
+static tw_status find_axis(twi_inference *c, int input, int64_t *axis)
+{
+    *axis = twi_attr_int(c->attrs, "axis", -1);
+    if (*axis < -1)
+        return TWI_REFUSE(c, "axis should be at least -1, got %lld", (long long)*axis);
+    if (*axis >= TW_MAX_RANK)
+        return TWI_REFUSE(c, "axis is %lld, there are at most %d", (long long)*axis, TW_MAX_RANK);
+    return *axis < 0 ? TW_OK : twi_expect_rank_at_least(c, input, (int)*axis + 1);
+}
+
 static tw_status round_trip_shape(twi_inference *c)
 {
-    tw_status status = TW_OK;
-    int64_t axis = twi_attr_int(c->attrs, "axis", -1), slices = -1;
-    if (axis < -1)
-        return TWI_REFUSE(c, "axis should be at least -1, got %lld", (long long)axis);
-    if (axis >= TW_MAX_RANK)
-        return TWI_REFUSE(c, "axis is %lld, there are at most %d", (long long)axis, TW_MAX_RANK);
-    if (axis >= 0)
-        status = twi_expect_rank_at_least(c, 0, (int)axis + 1);
+    int64_t axis, slices = -1;
+    tw_status status = find_axis(c, 0, &axis);
     if (status == TW_OK && axis >= 0 && c->inputs[0].rank >= 0)
         slices = c->inputs[0].dims[axis];
     for (int i = 1; i < c->num_inputs && status == TW_OK; i++) {
@@ -102,14 +107,12 @@ static tw_status round_trip_shape(twi_inference *c)
 /* The gradient, what was rounded and the range: gradients of these three. */
 static tw_status round_trip_grad_shape(twi_inference *c)
 {
-    int64_t axis = twi_attr_int(c->attrs, "axis", -1);
-    tw_status status = twi_merge_shapes(c->inputs[0], c->inputs[1], &c->outputs[0], c->error);
+    int64_t axis;
     tw_shape range = TW_SCALAR;
-    if (axis < -1)
-        return TWI_REFUSE(c, "axis should be at least -1, got %lld", (long long)axis);
+    tw_status status = find_axis(c, 1, &axis);
+    if (status == TW_OK)
+        status = twi_merge_shapes(c->inputs[0], c->inputs[1], &c->outputs[0], c->error);
     if (status == TW_OK && axis >= 0)
-        status = twi_expect_rank_at_least(c, 1, (int)axis + 1);
-    if (axis >= 0)
         range = TW_SHAPE(c->outputs[0].rank > axis ? c->outputs[0].dims[axis] : -1);
     for (int i = 2; i < 4 && status == TW_OK; i++)
         status = twi_merge_shapes(range, c->inputs[i], &range, c->error);
