@@ -117,6 +117,23 @@ static void a_variable_is_changed_and_read_many_times_in_a_row(void **state)
     end();
 }
 
+static void many_variables_are_looked_at_by_reference(void **state)
+{
+    (void)state;
+    enum { VARIABLES = 30000 };
+    static tw_output references[VARIABLES], assigned[VARIABLES];
+    begin();
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SHAPE(2))};
+    tw_output zero = tw_zeros(g, TW_FLOAT32, TW_SHAPE(2));
+    for (int i = 0; i < VARIABLES; i++) {
+        references[i] = tw_node_output(tw_add_node(g, "VariableV2", NULL, NULL, 0, attrs, 2), 0);
+        tw_output inputs[] = {references[i], zero};
+        assigned[i] = tw_node_output(tw_add_node(g, "Assign", NULL, inputs, 2, NULL, 0), 0);
+    }
+    run(tw_group(g, assigned, VARIABLES), tw_add_n(g, references, VARIABLES));
+    end();
+}
+
 static void many_nodes_differ_only_in_what_they_wait_for(void **state)
 {
     (void)state;
@@ -156,6 +173,7 @@ int main(void)
         cmocka_unit_test(a_constant_is_passed_on_many_times),
         cmocka_unit_test(gradients_are_asked_for_a_million_times_at_once),
         cmocka_unit_test(a_variable_is_changed_and_read_many_times_in_a_row),
+        cmocka_unit_test(many_variables_are_looked_at_by_reference),
         cmocka_unit_test(many_nodes_differ_only_in_what_they_wait_for),
         cmocka_unit_test(a_loop_has_many_values),
     };

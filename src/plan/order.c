@@ -19,7 +19,7 @@ static const twi_kernel shared_read = {"ReadVariableOp", "shared", 0, NULL, NULL
 /* One who writes a variable. */
 typedef struct writer {
     twi_node *node; /* NULL: there are no more of the variable */
-    int run;        /* of writers each of which comes after the one before; -1: no more */
+    int run;        /* the first of some each of which comes after the one before: how many; 0: another one of them */
 } writer;
 
 typedef struct work {
@@ -104,12 +104,15 @@ static int list_writers(work *w, twi_value handle)
         if (writes(e))
             fits = twi_push(&w->writers, (writer){e->user, 0});
     int count = w->writers.count - begin;
-    if (!fits || !twi_push(&w->writers, (writer){NULL, -1}))
+    if (!fits || !twi_push(&w->writers, (writer){NULL, 0}))
         return -1;
     writer *list = w->writers.items + begin;
     qsort(list, (size_t)count, sizeof *list, by_place);
-    for (int i = 1; i < count; i++)
-        list[i].run = list[i - 1].run + !twi_leads_to(list[i - 1].node, list[i].node);
+    for (int i = 0, first = 0; i < count; i++) {
+        if (i > 0 && !twi_leads_to(list[i - 1].node, list[i].node))
+            first = i;
+        list[first].run++;
+    }
     *at = handle.index == 0 ? begin + 1 : 0;
     return begin;
 }
@@ -146,14 +149,11 @@ static int find_later(const writer *run, int count, const twi_node *read)
  * another such one, until it says no. */
 static bool each_later_writer(work *w, twi_node *read, bool (*visit)(work *w, twi_node *read, twi_node *writer))
 {
-    int first = list_writers(w, twi_in(read, 0)), count;
+    int first = list_writers(w, twi_in(read, 0));
     bool goes_on = first >= 0;
-    for (; goes_on && w->writers.items[first].node; first += count) {
-        const writer *run = w->writers.items + first;
-        for (count = 1; run[count].run == run->run;)
-            count++;
-        int later = find_later(run, count, read);
-        if (later < count)
+    for (const writer *run = w->writers.items + first; goes_on && run->node; run += run->run) {
+        int later = find_later(run, run->run, read);
+        if (later < run->run)
             goes_on = visit(w, read, run[later].node);
     }
     return goes_on;

@@ -46,6 +46,8 @@ static tw_status make_ports(twi_planning *p)
             continue;
         plan->fetches[i] = port_of(p, fetch);
         plan->fetches[i].name = fetch.node->name;
+        plan->fetches[i].is_again = plan->fetches[i].buffer->fetched;
+        plan->fetches[i].buffer->fetched = true;
         bool is_wanted = !p->request->frame && i < p->request->num_fetches;
         if (plan->fetches[i].dtype == TW_RESOURCE || (is_wanted && plan->fetches[i].dtype == TW_VARIANT))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s' is a %s and cannot be fetched", fetch.node->name,

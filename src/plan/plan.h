@@ -267,6 +267,7 @@ typedef struct twi_step_delay {
 typedef struct twi_port {
     twi_device *device;          /* NULL: a fetch without a value */
     struct twi_buffer *buffer;   /* NULL: it has no value in the plan */
+    bool is_again;               /* of a fetch: one before it is of the same memory */
     bool is_made;                /* at `memory` lies the address of a tensor that a kernel made */
     void *memory;
     tw_dtype dtype;

@@ -168,9 +168,11 @@ static twi_node *awaited_switch(const twi_copying *c, tw_output handle)
  * for others a read, which happens when the node itself does: after all that the node comes after. */
 static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **result, int *count)
 {
-    int most = 2 * (2 * node->num_inputs + node->num_control_inputs) + 1, num_controls = 0, num_writers = 0;
-    twi_value *inputs = twi_arena_alloc(&c->p->plan->arena, sizeof *inputs * (size_t)most);
-    twi_value *controls = inputs + node->num_inputs, *before = controls + node->num_inputs + node->num_control_inputs;
+    int most = node->num_inputs + node->num_control_inputs, num_controls = 0, num_writers = 0;
+    twi_value *inputs = twi_arena_alloc(&c->p->plan->arena, sizeof *inputs * (size_t)(node->num_inputs + 3 * most + 1));
+    twi_value *controls = inputs + node->num_inputs;
+    twi_value *before[2] = {controls + most, controls + 2 * most}; /* of a variable not written, and written, so far */
+    int num_before[2] = {-1, -1};
     if (!inputs)
         return twi_fail_memory(c->p->error, "copying a graph");
     bool comes_early = twi_copy_is_hoisted(c, node) || twi_copy_is_outside(c, node);
@@ -193,10 +195,12 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
                               node->name, source.node->name);
         else if (writes && twi_copy_writer(c, source).node)
             controls[num_controls + num_writers++] = twi_copy_writer(c, source);
-        else if (refers && !writes)
-            status = read_reference(c, source, node, before,
-                                    list_before_read(c, node, c->written[value.node->origin->id], controls,
-                                                     num_controls, before), passes ? &looked : &value);
+        else if (refers && !writes) {
+            bool written = c->written[value.node->origin->id];
+            if (num_before[written] < 0)
+                num_before[written] = list_before_read(c, node, written, controls, num_controls, before[written]);
+            status = read_reference(c, source, node, before[written], num_before[written], passes ? &looked : &value);
+        }
         if (passes && status == TW_OK) /* a variable without a value is missed here */
             controls[num_controls + num_writers++] = twi_out(looked.node, -1);
         else if (!comes_early && awaited_switch(c, source))

@@ -24,6 +24,7 @@ typedef struct twi_buffer {
     const tw_tensor *constant;   /* TWI_IN_KEPT: value to be written once; NULL for strings made by kernels, and for */
     bool is_made;                /* the address of a tensor that a kernel makes */
     bool overwritten;            /* one output is written over another */
+    bool fetched;                /* a fetch so far */
 } twi_buffer;
 
 /* A node prepared for its device. */

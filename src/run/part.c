@@ -102,11 +102,9 @@ static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_erro
 static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
 {
     const twi_port *port = &plan->fetches[fetch];
-    bool absent = port->device->absent, first = !twi_is_among_tasks(port->device, plan->lane);
+    bool absent = port->device->absent, first = !port->is_again && !twi_is_among_tasks(port->device, plan->lane);
     tw_tensor *made = absent ? NULL : *(tw_tensor **)port->memory;
     tw_shape shape = made ? made->shape : TW_SCALAR;
-    for (int i = 0; i < fetch && first; i++)
-        first = !plan->fetches[i].is_made || plan->fetches[i].memory != port->memory;
     if (!made && !absent)
         return twi_fail(error, TW_INTERNAL, "a kernel has made no tensor");
     tw_status status = twi_share_shape(plan->lane, port->device, &shape, FETCHED, error);
