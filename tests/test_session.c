@@ -392,6 +392,24 @@ static void a_tensor_larger_than_any_memory_is_not_planned(void **state)
                    "Fill 'huge' is a float of [1099511627776,1099511627776], more than any memory holds");
 }
 
+static void a_variable_larger_than_any_memory_is_not_made(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *session;
+    tw_tensor *result = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SHAPE(INT64_MAX))};
+    tw_output handle = {tw_add_node(g, "VarHandleOp", "v", NULL, 0, attrs, 2), 0};
+    tw_output read = {tw_add_node(g, "ReadVariableOp", NULL, &handle, 1, attrs, 1), 0};
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &session, &error));
+    assert_fails(tw_session_run(session, NULL, 0, &read, 1, &result, &error), TW_RESOURCE_EXHAUSTED,
+                 "VarHandleOp 'v' is a float of [9223372036854775807], more than any memory holds");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 /* Nor is an element whose shape is known before the step only because an array says so. */
 static void an_element_larger_than_any_memory_is_not_planned(void **state)
 {
@@ -857,6 +875,7 @@ int main(void)
         cmocka_unit_test(large_values_are_whole_with_any_number_of_threads),
         cmocka_unit_test(an_unfed_placeholder_is_named),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_not_planned),
+        cmocka_unit_test(a_variable_larger_than_any_memory_is_not_made),
         cmocka_unit_test(an_element_larger_than_any_memory_is_not_planned),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_refused_by_name),
         cmocka_unit_test(an_uninitialized_variable_is_named),

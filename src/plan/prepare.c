@@ -44,19 +44,34 @@ static bool is_only_known(const twi_node *handle)
     return only;
 }
 
+#define MOST_BYTES (INT64_C(1) << 48) /* of a tensor: sums of a plan's sizes stay far from overflow */
+
+static tw_status check_size(const twi_planning *p, const twi_node *node, int output, tw_dtype dtype, tw_shape shape)
+{
+    char text[128];
+    int64_t elements = tw_shape_elements(shape), size = (int64_t)tw_dtype_size(dtype);
+    if (elements >= 0 && (!size || elements <= MOST_BYTES / size)) /* data sets have no type */
+        return TW_OK;
+    return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "output %d of %s '%s' is a %s of %s, more than any memory holds",
+                    output, node->op->name, node->name, tw_dtype_name(dtype), tw_shape_text(shape, text, sizeof text));
+}
+
 /* The variable behind a handle, made when it is first met; of one without a shape and a value the name alone. */
 static tw_status resolve_variable(twi_planning *p, const twi_node *handle, twi_resource **resource)
 {
     twi_resource_table *table = p->request->resources;
     const char *shared = twi_attr_string(&handle->attrs, "shared_name", ""), *name = shared[0] ? shared : handle->name;
     tw_shape shape = twi_shape(twi_out(handle, 0));
-    tw_status status;
+    tw_dtype dtype = twi_attr_type(&handle->attrs, "dtype");
+    tw_status status = tw_shape_is_known(shape) ? check_size(p, handle, 0, dtype, shape) : TW_OK;
+    if (status != TW_OK)
+        return status;
     if (!tw_shape_is_known(shape) && is_only_known(handle)) {
         *resource = table->interface.get(&table->interface, name);
         status = *resource ? TW_OK : twi_fail_memory(p->error, "making a variable");
     } else {
-        status = twi_resources_variable(table, name, twi_attr_type(&handle->attrs, "dtype"), shape,
-                                        p->request->devices->items[handle->device], resource, p->error);
+        status = twi_resources_variable(table, name, dtype, shape, p->request->devices->items[handle->device], resource,
+                                        p->error);
     }
     if (status == TW_OK && twi_is_growing(handle->op, &handle->attrs) && !twi_push(&p->plan->growing, *resource))
         status = twi_fail_memory(p->error, "making a plan");
@@ -84,8 +99,6 @@ static tw_status resolve_resource(twi_planning *p, const twi_node *node, const t
     return *resource ? TW_OK : twi_fail_memory(p->error, "making a resource");
 }
 
-#define MOST_BYTES (INT64_C(1) << 48) /* of a tensor: sums of a plan's sizes stay far from overflow */
-
 static tw_status describe_output(twi_planning *p, const twi_node *node, int i, twi_operand *operands)
 {
     tw_shape shape = twi_shape(twi_out(node, i));
@@ -102,11 +115,7 @@ static tw_status describe_output(twi_planning *p, const twi_node *node, int i, t
                         "the shape of output %d of %s '%s' is not known before the step (%s); shapes that depend on "
                         "computed values are not supported",
                         i, node->op->name, node->name, tw_shape_text(shape, text, sizeof text));
-    if (operand->elements < 0 || operand->elements > MOST_BYTES / (int64_t)tw_dtype_size(operand->dtype))
-        return twi_fail(p->error, TW_RESOURCE_EXHAUSTED,
-                        "output %d of %s '%s' is a %s of %s, more than any memory holds", i, node->op->name, node->name,
-                        tw_dtype_name(operand->dtype), tw_shape_text(shape, text, sizeof text));
-    return TW_OK;
+    return operand->dtype == TW_VARIANT ? TW_OK : check_size(p, node, i, operand->dtype, shape);
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */

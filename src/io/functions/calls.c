@@ -15,8 +15,9 @@ int twi_lower_argument(const twi_function_place *p, const char *name)
 int64_t twi_lower_length(const Twi__NodeDef *node, const twi_argument *argument)
 {
     const Twi__AttrValue *value = argument->number_attr ? twi_lower_attr(node, argument->number_attr) : NULL;
-    if (argument->number_attr)
-        return value && value->value_case == TWI__ATTR_VALUE__VALUE_I ? value->i : 1;
+    int64_t number = value && value->value_case == TWI__ATTR_VALUE__VALUE_I ? value->i : 1;
+    if (argument->number_attr) /* what no node has is refused when it is built */
+        return number < 0 ? 0 : number < INT32_MAX ? number : INT32_MAX;
     return argument->list_attr ? (int64_t)twi_lower_count_types(node, argument->list_attr) : 1;
 }
 
@@ -35,7 +36,7 @@ static int64_t output_number(twi_functions *f, const Twi__NodeDef *node, const c
     for (size_t i = 0; function && i < function->signature->n_output_arg; i++)
         if (strcmp(function->signature->output_arg[i]->name, name) == 0)
             return (int64_t)i;
-    if (!op || !twi_signature_parse(f->arena, op, &signature))
+    if (!op || index < 0 || index > INT32_MAX || !twi_signature_parse(f->arena, op, &signature))
         return index; /* a call's outputs have one name */
     for (int i = 0; i < signature.num_outputs && strcmp(signature.outputs[i].name, name) != 0; i++)
         first += twi_lower_length(node, &signature.outputs[i]);
