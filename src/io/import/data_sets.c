@@ -12,11 +12,18 @@ static const char *text_attr(twi_importer *m, const twi_import_item *item)
     return name && twi_signature_wants_text(signature, name) ? name : NULL;
 }
 
+/* A node that passes on what it takes there. Through one that is not built a cycle may go. */
+static bool passes(const twi_importer *m, twi_import_source from)
+{
+    const twi_import_item *item = &m->items[from.node];
+    return from.index >= 0 && item->op && !item->why && twi_op_is(item->op, TWI_PASSES) &&
+           (size_t)from.index < item->num_inputs;
+}
+
 /* Who makes what comes from there, through nodes that pass it on, makes text of it. */
 static tw_status make_text(twi_importer *m, twi_import_source from)
 {
-    while (from.index >= 0 && m->items[from.node].op && twi_op_is(m->items[from.node].op, TWI_PASSES) &&
-           (size_t)from.index < m->items[from.node].num_inputs)
+    while (passes(m, from))
         from = m->items[from.node].inputs[from.index];
     twi_import_item *maker = &m->items[from.node];
     const char *name = from.index == 0 && !maker->given ? text_attr(m, maker) : NULL;

@@ -30,8 +30,8 @@ static tw_status import(twi_importer *m)
     TWI_TRY(twi_import_collect_given(m));
     TWI_TRY(twi_import_name_items(m));
     TWI_TRY(twi_import_read_nodes(m));
-    TWI_TRY(twi_import_tell_data_sets(m));
     TWI_TRY(twi_import_sort(m));
+    TWI_TRY(twi_import_tell_data_sets(m)); /* who made what comes to one: from here on nothing goes round */
     TWI_TRY(twi_import_build(m));
 done:
     return status;
