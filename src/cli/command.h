@@ -13,9 +13,9 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_AGAIN = 75 };
 /* In the environment of what is started again, and not empty: `tower train` goes on as if --resume were given. */
 #define RESUME_VARIABLE "TOWER_RESUME"
 
-/* Who does it of the tasks that tower launch, mpirun or srun has started together: each for itself, the first for all, or
- * all together. */
-typedef enum command_tasks { TASKS_EACH, TASKS_FIRST, TASKS_JOINED } command_tasks;
+/* Who does it of the tasks that tower launch, mpirun or srun has started together: each for itself, the first for all,
+ * all together, or nobody. */
+typedef enum command_tasks { TASKS_EACH, TASKS_FIRST, TASKS_JOINED, TASKS_NONE } command_tasks;
 
 typedef struct command {
     const char *name;        /* one word, or a group and a word: "data fetch" */

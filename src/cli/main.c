@@ -50,24 +50,29 @@ static int run_words(const command *command, int count, char **words)
     return code;
 }
 
-/* Whether this process is the one that does it. That the others do nothing one of them says, for they may have been
- * started to do each something else. */
-static bool is_to_do(const command *command)
+/* Whether this process is one that does it; else the exit code is in *code. That the others do nothing one of them
+ * says, for they may have been started to do each something else. */
+static bool is_to_do(const command *command, int *code)
 {
     int tasks, task = tw_task_started(&tasks);
-    if (command->of_tasks != TASKS_FIRST || task == 0)
-        return true;
-    if (task == 1)
+    bool refused = command->of_tasks == TASKS_NONE && tasks > 1;
+    *code = refused ? EXIT_USAGE : EXIT_DONE;
+    if (refused && task == 0)
+        complain(command->name,
+                 "it starts several runs, and the %d tasks that were started together are of one: start it by itself",
+                 tasks);
+    if (command->of_tasks == TASKS_FIRST && task == 1)
         complain(command->name, "task 0 alone does this, for all %d tasks", tasks);
-    return false;
+    return !refused && (command->of_tasks != TASKS_FIRST || task == 0);
 }
 
 static int run(const command *command, int count, char **words)
 {
-    if (!is_to_do(command))
-        return EXIT_DONE;
+    int code;
+    if (!is_to_do(command, &code))
+        return code;
     complain_joining(command->of_tasks == TASKS_JOINED);
-    int code = run_words(command, count, words);
+    code = run_words(command, count, words);
     complain_joining(false);
     return code;
 }

@@ -444,6 +444,7 @@ const command sweep_command = {
                    "the same command. Runs at once share the cores: cpu-threads in the file says how many each takes.",
     .examples = "tower sweep rates.ini\ntower sweep rates.ini --at-once 2 --train-dir rates --format json",
     .exit_codes = "128+n stopped by signal n, after all runs have saved",
+    .of_tasks = TASKS_NONE,
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,
