@@ -208,6 +208,9 @@ static void what_is_not_there_is_named_by_each_command(void **state)
     assert_runs(143, "$T launch -n 1 -- sh -c 'kill -TERM $PPID; exec sleep 60'"); /* it had nothing to finish */
     assert_runs(0, "$T launch -n 1 --max-restarts 1 -- sh -c 'echo >> tries; exit 143'; "
                    "test $? -eq 143 && test $(wc -l < tries) -eq 1"); /* it was asked to stop */
+    assert_runs(0, "printf '#!/bin/sh\necho \"$*\" >> starts\ntest $(wc -l < starts) -gt 1 || exit 75\n' > mpirun; "
+                   "chmod +x mpirun; $T launch --max-restarts 1 --elastic -- ./mpirun -H a --ntasks=4 x; "
+                   "test \"$(tail -n 1 starts)\" = '-H a --ntasks=3 x --resume'");
     /* What timeout has started is in its process group, not in the task's. */
     assert_runs(143, "$T launch -n 1 -- sh -c 'timeout 600 sh -c \"trap \\\"touch heard; exit\\\" TERM; kill -TERM \\$0; "
                      "for i in \\$(seq 600); do sleep 0.1; done\" $PPID; exit 0'; test $? -eq 143 && test -e heard && exit 143");

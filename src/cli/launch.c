@@ -315,28 +315,48 @@ static bool starts_tasks(const char *word)
     return strncmp(name, "mpirun", 6) == 0 || strncmp(name, "mpiexec", 7) == 0 || strcmp(name, "srun") == 0;
 }
 
-/* The word that says how many tasks mpirun or srun starts; NULL: there is none. */
-static char **find_number(char **words)
+/* The number in "-n 4", "-n4" or "--ntasks=4", if the words begin so; NULL: they do not. */
+static const char *number_behind(const char *name, char **words)
+{
+    size_t length = strlen(name);
+    const char *rest = words[0] + length;
+    if (strncmp(words[0], name, length) != 0)
+        return NULL;
+    if (!*rest)
+        rest = words[1];
+    else if (*rest == '=')
+        rest++;
+    return rest && atoi(rest) > 0 ? rest : NULL;
+}
+
+/* The word with the number of tasks that mpirun or srun starts, which begins at *number; NULL: there is none. */
+static char **find_number(char **words, const char **number)
 {
     static const char *const names[] = {"-n", "-np", "--np", "--n", "--ntasks"};
-    for (char **word = words + 1; word[0] && word[1]; word++)
+    for (char **word = words + 1; word[0]; word++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (strcmp(word[0], names[i]) == 0 && atoi(word[1]) > 0)
-                return word + 1;
+            if ((*number = number_behind(names[i], word)))
+                return *number == word[1] ? word + 1 : word;
     return NULL;
 }
 
-/* One task less, where there are more than one. `number` is for the text of it. */
-static int shrink(tasks *t, char number[16])
+enum { NUMBER = 64 }; /* characters of such a word */
+
+/* One task less, where there are more than one. `text` is for the word that says so. */
+static int shrink(tasks *t, char text[NUMBER])
 {
-    char **word = t->start_theirs ? find_number(t->words) : NULL;
-    int count = word ? atoi(*word) : t->count;
+    const char *number;
+    char **word = t->start_theirs ? find_number(t->words, &number) : NULL;
+    int count = word ? atoi(number) : t->count;
     count -= count > 1;
-    snprintf(number, 16, "%d", count);
-    if (word)
-        *word = number;
-    else
+    if (word) {
+        char before[NUMBER];
+        snprintf(before, sizeof before, "%.*s", (int)(number - *word), *word);
+        snprintf(text, NUMBER, "%.40s%d", before, count);
+        *word = text;
+    } else {
         t->count = count;
+    }
     return count;
 }
 
@@ -350,7 +370,7 @@ static bool may_go_on(int code)
 
 static int run_again_and_again(tasks *t, int words)
 {
-    char number[16];
+    char number[NUMBER];
     int code = run_tasks(t);
     for (int64_t restart = 1; restart <= t->s->max_restarts && may_go_on(code); restart++) {
         if (t->start_theirs)
@@ -375,6 +395,7 @@ static int run(const void *given)
 {
     const settings *s = given;
     tasks t = {.s = s, .start_theirs = starts_tasks(s->words.items[0])};
+    const char *number;
     int count = s->words.count, code = EXIT_USAGE;
     t.count = t.start_theirs ? 1 : s->tasks == NOT_GIVEN ? TASKS : (int)s->tasks;
     t.words = calloc((size_t)count + 2, sizeof *t.words); /* and --resume */
@@ -385,7 +406,7 @@ static int run(const void *given)
     memcpy(t.words, s->words.items, sizeof *t.words * (size_t)count);
     if (t.start_theirs && s->tasks != NOT_GIVEN)
         complain("launch", "--tasks: %s starts the tasks; tell it how many", t.words[0]);
-    else if (s->elastic && t.start_theirs && !find_number(t.words))
+    else if (s->elastic && t.start_theirs && !find_number(t.words, &number))
         complain("launch", "--elastic: expected -n and a number among the words of %s", t.words[0]);
     else
         code = run_again_and_again(&t, count);
