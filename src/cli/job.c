@@ -142,6 +142,14 @@ tw_devices *job_open_devices(const char *command, const job *job)
     return job_open_tasks(command, job, &code);
 }
 
+void job_plan_for_started(job *job)
+{
+    int started;
+    tw_task_started(&started);
+    if (job->plan_tasks == NOT_GIVEN && started > 1)
+        job->plan_tasks = started;
+}
+
 tw_devices *job_open_tasks(const char *command, const job *job, int *code)
 {
     tw_error error = {0};

@@ -156,6 +156,8 @@ tw_dataset *job_data_sizes(const char *command, const job *job);
 enum { MOST_JOB_DEVICES = 256 };
 int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICES]);
 
+/* Where --tasks may say for how many tasks to plan, and does not: for those that were started together. */
+void job_plan_for_started(job *job);
 /* The devices the job may use; complains and returns NULL if they cannot be opened. Yours: tw_devices_destroy(). */
 tw_devices *job_open_devices(const char *command, const job *job);
 /* The same, with the exit code if it is NULL: of several tasks another may be lost by now. What all complain of alike

@@ -279,6 +279,7 @@ int training_open(const char *command, const train_settings *wanted, int with_da
     if (s->recipe.compat == COMPAT_ESTIMATOR && s->job.hold_back == 0)
         s->job.hold_back = 10000; /* it reads data_batch_1 to 4 */
     s->job.tasks = with_data == TRAINING_WITH_DATA; /* who only looks at the job does so alone */
+    job_plan_for_started(&s->job);
     bool several = s->job.tasks || s->job.plan_tasks > 0;
     s->job.ps_tasks = several ? cluster_servers(&s->cluster) : 0;
     if (!(t->devices = job_open_tasks(command, &s->job, &code)))

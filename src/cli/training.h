@@ -46,7 +46,7 @@ extern const option train_options[];
     {                                                                                                                  \
         "tasks", "N", OPTION_NUMBER, offsetof(settings, train.job.plan_tasks),                                         \
             "plan for so many tasks as 'tower launch' or mpirun would start, each with the devices that the options "  \
-            "give this one; none is started",                                                                          \
+            "give this one; none is started. Without it for those that were started together, or this process alone",  \
             .least = 1, .most = 1024, .also = "n|np"                                                                   \
     }
 

@@ -393,6 +393,7 @@ static int run(const void *given)
         failed("why", &error);
     } else {
         job job = s->train.job;
+        job_plan_for_started(&job);
         job.ps_tasks = job.plan_tasks > 0 ? cluster_servers(&s->train.cluster) : 0;
         tw_devices *devices = job_open_devices("why", &job);
         code = devices ? explain_graph(s, graph, devices) : EXIT_FAILED;
