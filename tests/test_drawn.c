@@ -381,6 +381,57 @@ static void mean_staleness_is_the_number_of_other_towers_under_way(void **state)
     }
 }
 
+static int draw_below(unsigned *seed, int end)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (int)((*seed >> 8) % (unsigned)end);
+}
+
+/* A run that goes on where another stopped, with `batches`, and stops in its turn after a few updates; `arrived` counts
+ * those of each batch. Returns how many numbers `batches` has then. */
+static int play_until_it_stops(int towers, int64_t *version, int64_t *batches, int num_batches, unsigned *seed,
+                               int *arrived)
+{
+    twi_update_order order;
+    tw_asynchronous options = {.order = TW_ORDER_EXPONENTIAL, .order_seed = (int64_t)*seed};
+    assert_ok(twi_update_order_begin(&order, towers, &options, *version, batches, num_batches, NULL, &error));
+    for (int updates = draw_below(seed, towers + 2), tower; updates >= 0; updates--) {
+        for (int pulls = 1 + draw_below(seed, towers); pulls && (tower = twi_update_order_next_pull(&order)) >= 0; pulls--)
+            twi_update_order_pull(&order, tower);
+        if (updates) {
+            int next = twi_update_order_next_push(&order);
+            arrived[order.flights[next].batch]++;
+            twi_update_order_push(&order, next);
+        }
+    }
+    *version = order.version;
+    int count = twi_update_order_batches(&order, batches);
+    twi_update_order_free(&order);
+    return count;
+}
+
+static void no_batch_is_lost_or_arrives_twice_however_often_a_run_stops(void **state)
+{
+    (void)state;
+    enum { TOWERS = 5, STOPS = 40 };
+    for (unsigned seed = 1; seed <= 50; seed++) {
+        int arrived[STOPS * (2 * TOWERS + 1)] = {0}, num_batches = 0;
+        int64_t batches[1 + TOWERS] = {0}, version = 0;
+        unsigned drawn = seed;
+        for (int stops = 0; stops < STOPS; stops++) {
+            int seen[sizeof arrived / sizeof *arrived] = {0};
+            num_batches = play_until_it_stops(TOWERS, &version, batches, num_batches, &drawn, arrived);
+            assert_true(num_batches <= 1 + TOWERS);
+            for (int i = 1; i < num_batches; i++) {
+                assert_true(batches[i] < batches[0] && (i == 1 || batches[i] > batches[i - 1]));
+                seen[batches[i]]++;
+            }
+            for (int64_t batch = 0; batch < batches[0]; batch++)
+                assert_int_equal(arrived[batch] + seen[batch], 1);
+        }
+    }
+}
+
 static const char *order_log_in(const char *folder)
 {
     static char path[300];
@@ -459,6 +510,7 @@ int main(void)
         cmocka_unit_test(the_stream_of_a_pipeline_is_what_is_drawn),
         cmocka_unit_test(no_order_ever_exceeds_the_bound),
         cmocka_unit_test(mean_staleness_is_the_number_of_other_towers_under_way),
+        cmocka_unit_test(no_batch_is_lost_or_arrives_twice_however_often_a_run_stops),
         cmocka_unit_test(a_damaged_order_is_refused_by_line_and_a_torn_end_is_not),
         cmocka_unit_test(an_order_with_a_byte_of_zero_is_refused_by_line),
     };
