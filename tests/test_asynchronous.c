@@ -236,6 +236,50 @@ static void a_replay_makes_the_same_bits_on_other_devices_at_another_speed(void 
     remove_scratch(folder);
 }
 
+static int warnings;
+static char latest_warning[600];
+
+static void note_warning(void *user, int level, const char *text)
+{
+    (void)user, (void)level;
+    if (!strstr(text, "this replay"))
+        return;
+    warnings++;
+    snprintf(latest_warning, sizeof latest_warning, "%s", text);
+}
+
+static void a_replay_of_other_bits_says_so_once(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder(), *log = path_in(folder, "order.log");
+    run first = start(2, 2, (tw_asynchronous){.log = log}, NULL);
+    step(&first, 5);
+    finish(&first);
+    for (int changes = 0; changes <= 2; changes++) { /* losses from update 2 on */
+        char *text = read_whole(log, NULL), line[32];
+        for (int update = 2; update < 2 + changes; update++) {
+            snprintf(line, sizeof line, "\n%d tower ", update);
+            char *loss = strstr(strstr(text, line), " loss ") + 6;
+            assert_int_equal(strncmp(loss, "0x1.", 4), 0);
+            loss[4] = loss[4] == '0' ? '1' : '0';
+        }
+        const char *other = path_in(folder, "other.log");
+        FILE *file = fopen(other, "w");
+        fputs(text, file);
+        fclose(file);
+        free(text);
+        warnings = 0;
+        tw_set_log(note_warning, NULL, 1);
+        run again = start(0, 1, (tw_asynchronous){.replay = other}, NULL);
+        step(&again, 5);
+        finish(&again);
+        tw_set_log(NULL, NULL, 0);
+        assert_int_equal(warnings, changes > 0);
+    }
+    assert_non_null(strstr(latest_warning, "at update 2 tower_"));
+    remove_scratch(folder);
+}
+
 static void a_run_that_was_interrupted_is_replayed_as_one(void **state)
 {
     (void)state;
@@ -385,6 +429,7 @@ int main(void)
         cmocka_unit_test(staleness_measured_by_arrival_keeps_its_bound),
         cmocka_unit_test(from_the_second_round_on_nothing_is_allocated),
         cmocka_unit_test(a_replay_makes_the_same_bits_on_other_devices_at_another_speed),
+        cmocka_unit_test(a_replay_of_other_bits_says_so_once),
         cmocka_unit_test(a_run_that_was_interrupted_is_replayed_as_one),
         cmocka_unit_test(a_resumed_run_leaves_no_example_out),
         cmocka_unit_test(what_does_not_fit_together_is_refused_by_name),
