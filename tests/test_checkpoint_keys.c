@@ -328,6 +328,8 @@ static void what_no_trainer_writes_is_refused_by_its_key(void **state)
     assert_refused(&ground, "tower/learning_rate", tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), (float[]){1, 1}));
     assert_refused(&ground, "tower/rate_factor", tw_tensor_float(0));
     assert_refused(&ground, "tower/rate_factor", tw_tensor_float(1.5f));
+    assert_refused(&ground, "tower/rule", tw_tensor_int64(1));
+    assert_refused(&ground, "tower/rule", tw_tensor_from(TW_STRING, TW_SHAPE(2), (tw_string[]){{"a", 1}, {"b", 1}}));
     assert_refused(&ground, "tower/rate_factor", text("1"));
     assert_understood(&ground, "tower/rate_factor", tw_tensor_float(1));
     static const int32_t shares[] = {3, 0, 1, (1 << 28) + 1, 4, 3, 2};

@@ -228,6 +228,26 @@ static void every_model_can_be_frozen_at_any_batch(void **state)
     }
 }
 
+static void a_checkpoint_of_another_shape_or_type_is_not_frozen(void **state)
+{
+    (void)state;
+    const tw_model *m = tw_model_find("mnist");
+    tw_tensor *others[] = {tw_tensor_create(TW_FLOAT32, TW_SHAPE(3, 3, 1, 63)),
+                           tw_tensor_create(TW_FLOAT64, TW_SHAPE(3, 3, 1, 64))};
+    for (int i = 0; i < 2; i++) {
+        tw_error error = {0};
+        char path[128];
+        void *bytes;
+        size_t size;
+        tw_named_tensor first = {"L1/conv2d/kernel", others[i]};
+        snprintf(path, sizeof path, "%s/other%d", folder, i);
+        assert_ok(tw_checkpoint_save(path, "model.ckpt", 1, &first, 1, 0, &error));
+        assert_fails(tw_freeze(m, path, false, &bytes, &size, &error), TW_INVALID_ARGUMENT,
+                     "has another type or shape of 'L1/conv2d/kernel' than the network");
+        tw_tensor_release(others[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +258,7 @@ int main(void)
         cmocka_unit_test(a_data_set_of_more_classes_than_the_network_is_refused),
         cmocka_unit_test(a_frozen_network_gives_the_same_probabilities_without_variables),
         cmocka_unit_test(every_model_can_be_frozen_at_any_batch),
+        cmocka_unit_test(a_checkpoint_of_another_shape_or_type_is_not_frozen),
     };
     return cmocka_run_group_tests(tests, train_a_little, clean_up);
 }
