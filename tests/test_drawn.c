@@ -396,7 +396,8 @@ static int play_until_it_stops(int towers, int64_t *version, int64_t *batches, i
     tw_asynchronous options = {.order = TW_ORDER_EXPONENTIAL, .order_seed = (int64_t)*seed};
     assert_ok(twi_update_order_begin(&order, towers, &options, *version, batches, num_batches, NULL, &error));
     for (int updates = draw_below(seed, towers + 2), tower; updates >= 0; updates--) {
-        for (int pulls = 1 + draw_below(seed, towers); pulls && (tower = twi_update_order_next_pull(&order)) >= 0; pulls--)
+        int pulls = 1 + draw_below(seed, towers);
+        for (; pulls && (tower = twi_update_order_next_pull(&order)) >= 0; pulls--)
             twi_update_order_pull(&order, tower);
         if (updates) {
             int next = twi_update_order_next_push(&order);
@@ -429,6 +430,50 @@ static void no_batch_is_lost_or_arrives_twice_however_often_a_run_stops(void **s
             for (int64_t batch = 0; batch < batches[0]; batch++)
                 assert_int_equal(arrived[batch] + seen[batch], 1);
         }
+    }
+}
+
+static void an_order_is_replayed_from_where_nothing_of_it_is_under_way(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t version, batch; /* of the first update; the others have 6 and 7 */
+        const char *message;    /* NULL: it is replayed */
+    } cases[] = {
+        {5, 5, NULL},
+        {8, 5, NULL},
+        {4, 5, "has the updates 5 to 7; training is to begin with number 4"},
+        {9, 5, "has the updates 5 to 7; training is to begin with number 9"},
+        {6, 5, "update 6 of the order to be replayed was computed from the variables of update 5, which is before the "
+               "checkpoint's 6"},
+        {5, 8, NULL}, /* after 6; another tower has 7, which did not arrive */
+        {5, 9, "update 5 of the order to be replayed is of batch 9, when 7 would be next"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        twi_order_record records[] = {{0, 5, cases[i].batch, 0}, {1, 5, 6, 0}, {0, 6, 7, 0}};
+        twi_order_log log = {.head = {.towers = 2, .first = 5}, .records = records, .count = 3};
+        twi_update_order order;
+        tw_asynchronous options = {0};
+        if (cases[i].message) {
+            assert_fails(twi_update_order_begin(&order, 2, &options, cases[i].version, NULL, 0, &log, &error),
+                         TW_INVALID_ARGUMENT, cases[i].message);
+            twi_update_order_free(&order);
+            continue;
+        }
+        assert_ok(twi_update_order_begin(&order, 2, &options, cases[i].version, NULL, 0, &log, &error));
+        for (int update = (int)cases[i].version; update < 8; update++) {
+            const twi_order_record *r = &records[update - 5];
+            for (int tower; (tower = twi_update_order_next_pull(&order)) >= 0;) {
+                int64_t batch = twi_update_order_pull(&order, tower)->batch;
+                assert_int_equal(batch, order.version == 6 ? 7 : tower ? 6 : cases[i].batch);
+            }
+            for (int tower = 0; tower < 2; tower++)
+                assert_int_equal(twi_update_order_may_push(&order, tower), tower == r->tower);
+            assert_int_equal(twi_update_order_next_push(&order), r->tower);
+            assert_int_equal(twi_update_order_push(&order, r->tower), update - r->pulled);
+        }
+        assert_int_equal(twi_update_order_next_pull(&order), -1);
+        twi_update_order_free(&order);
     }
 }
 
@@ -511,6 +556,7 @@ int main(void)
         cmocka_unit_test(no_order_ever_exceeds_the_bound),
         cmocka_unit_test(mean_staleness_is_the_number_of_other_towers_under_way),
         cmocka_unit_test(no_batch_is_lost_or_arrives_twice_however_often_a_run_stops),
+        cmocka_unit_test(an_order_is_replayed_from_where_nothing_of_it_is_under_way),
         cmocka_unit_test(a_damaged_order_is_refused_by_line_and_a_torn_end_is_not),
         cmocka_unit_test(an_order_with_a_byte_of_zero_is_refused_by_line),
     };
