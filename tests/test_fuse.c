@@ -8,7 +8,7 @@
 
 /* ---- one graph in two sessions ------------------------------------------------------------------------------ */
 
-enum { MOST = 8, STEPS = 3 };
+enum { MOST = 9, STEPS = 3 };
 
 typedef struct lab {
     tw_graph *g;
@@ -454,6 +454,125 @@ static void updates_that_follow_each_other_stay_apart(void **state)
     close_lab(&l);
 }
 
+/* Variables v0, v1, ... of three elements, from 1.1 on. */
+static void make_variables(lab *l, tw_variable **vars, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "v%d", i);
+        vars[i] = tw_get_variable(l->g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1.1f + (float)i});
+    }
+}
+
+/* Fetches what the variables are after all updates, and those; compares them, and the others. */
+static void compare_updates(lab *l, tw_variable **vars, const tw_output *updates, int count, tw_output other)
+{
+    tw_output fetches[MOST] = {tw_group(l->g, updates, count), other};
+    TW_CONTROL(l->g, fetches[0])
+        for (int i = 0; i < count; i++)
+            fetches[2 + i] = tw_variable_read(l->g, vars[i]);
+    compare(l, fetches, 2 + count, 0);
+}
+
+static void what_only_looks_like_weight_decay_is_a_part_of_the_gradient(void **state)
+{
+    (void)state;
+    enum { COUNT = 7 };
+    lab l = open_lab();
+    tw_variable *vars[COUNT];
+    make_variables(&l, vars, COUNT);
+    tw_output made = tw_tanh(l.g, tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false)), small = tw_scalar(l.g, 0.03f);
+    tw_output shares = tw_constant_floats(l.g, TW_SHAPE(3), (float[]){0.01f, 0.02f, 0.04f});
+    tw_output terms[COUNT] = {
+        tw_mul(l.g, small, vars[1]->value),              /* of another variable */
+        tw_mul(l.g, tw_sin(l.g, vars[1]->value), small), /* of no variable */
+        tw_mul(l.g, vars[2]->value, shares),             /* another share of each element */
+        tw_add(l.g, vars[3]->value, small),              /* no product */
+        tw_mul(l.g, small, vars[4]->value),              /* decay, but of a sum that is fetched */
+        tw_mul(l.g, vars[5]->value, small),              /* decay, */
+        tw_mul(l.g, vars[6]->value, small),              /* and something more */
+    };
+    tw_output updates[COUNT], sums[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        sums[i] = tw_add_n(l.g, (tw_output[]){made, terms[i], tw_sin(l.g, made)}, i < 6 ? 2 : 3);
+        updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, tw_scalar(l.g, 0.1f), sums[i]);
+    }
+    compare_updates(&l, vars, updates, COUNT, sums[4]);
+    assert_true(ran(&l, "_ApplyGradientDescentMany") && ran(&l, "AddN"));
+    close_lab(&l);
+}
+
+/* The first update and the decay in the second have the variable as it was. */
+static void decay_of_a_variable_that_another_update_changes_stays_apart(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_variable *v;
+    make_variables(&l, &v, 1);
+    tw_output rate = tw_scalar(l.g, 0.1f), updates[2];
+    tw_output terms[] = {tw_tanh(l.g, tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false)),
+                         tw_mul(l.g, v->value, tw_scalar(l.g, 0.03f))};
+    tw_output sum = tw_add_n(l.g, terms, 2);
+    TW_CONTROL(l.g, terms[1])
+        updates[0] = tw_apply_gradient_descent(l.g, v->handle, rate, tw_mul(l.g, v->value, tw_scalar(l.g, 3)));
+    TW_CONTROL(l.g, updates[0])
+        updates[1] = tw_apply_gradient_descent(l.g, v->handle, rate, sum);
+    compare_updates(&l, &v, &updates[1], 1, updates[0]);
+    close_lab(&l);
+}
+
+static void what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    enum { COUNT = 5 };
+    lab l = open_lab();
+    tw_variable *vars[COUNT];
+    make_variables(&l, vars, COUNT);
+    tw_output made = tw_tanh(l.g, tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false)), half = tw_scalar(l.g, 0.5f);
+    tw_output other = tw_sin(l.g, made), one = tw_reduce_sum(l.g, made, NULL, 0, false);
+    tw_output shares = tw_constant_floats(l.g, TW_SHAPE(3), (float[]){0.25f, 0.5f, 1});
+    tw_output fetched = tw_add(l.g, made, tw_cos(l.g, made));
+    tw_output means[COUNT] = {
+        tw_mul(l.g, tw_add(l.g, made, other), shares), /* another share of each element */
+        tw_mul(l.g, tw_add(l.g, made, other), one),    /* a share that is not known */
+        tw_mul(l.g, tw_add(l.g, made, one), half),     /* of different shapes */
+        tw_mul(l.g, tw_sub(l.g, made, other), half),   /* no sum */
+        tw_mul(l.g, fetched, half),                    /* of a sum that is fetched */
+    };
+    tw_output updates[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, tw_scalar(l.g, 0.1f), means[i]);
+    compare_updates(&l, vars, updates, COUNT, fetched);
+    assert_true(ran(&l, "_ApplyGradientDescentMany") && ran(&l, "Mul"));
+    close_lab(&l);
+}
+
+static void what_only_looks_like_a_moving_average_is_left_alone(void **state)
+{
+    (void)state;
+    enum { COUNT = 6 };
+    lab l = open_lab();
+    tw_variable *vars[COUNT];
+    make_variables(&l, vars, COUNT);
+    tw_output made = tw_tanh(l.g, tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false)), small = tw_scalar(l.g, 0.1f);
+    tw_output shares = tw_constant_floats(l.g, TW_SHAPE(3), (float[]){0.1f, 0.2f, 0.4f});
+    tw_output fetched = tw_sub(l.g, vars[3]->value, made);
+    tw_output moves[COUNT] = {
+        tw_mul(l.g, tw_sub(l.g, vars[1]->value, made), small),  /* from another variable */
+        tw_mul(l.g, tw_sub(l.g, made, vars[1]->value), small),  /* away from it */
+        tw_mul(l.g, tw_sub(l.g, vars[2]->value, made), shares), /* each element by itself */
+        tw_mul(l.g, fetched, small),                            /* which somebody wants */
+        tw_mul(l.g, small, tw_sub(l.g, vars[4]->value, made)),  /* moving averages, */
+        tw_mul(l.g, tw_sub(l.g, vars[5]->value, made), small),  /* of which one alone is no joint node */
+    };
+    tw_output updates[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        updates[i] = tw_assign_sub(l.g, vars[i]->handle, moves[i]);
+    compare_updates(&l, vars, updates, COUNT, fetched);
+    assert_true(ran(&l, "_MovingAverageMany") && ran(&l, "AssignSubVariableOp"));
+    close_lab(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +591,10 @@ int main(void)
         cmocka_unit_test(updates_with_different_rates_are_joined_each_with_its_own),
         cmocka_unit_test(the_mean_of_two_towers_is_taken_where_the_variables_are_updated),
         cmocka_unit_test(updates_that_follow_each_other_stay_apart),
+        cmocka_unit_test(what_only_looks_like_weight_decay_is_a_part_of_the_gradient),
+        cmocka_unit_test(decay_of_a_variable_that_another_update_changes_stays_apart),
+        cmocka_unit_test(what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is),
+        cmocka_unit_test(what_only_looks_like_a_moving_average_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
