@@ -311,6 +311,49 @@ static void what_is_fed_is_read_and_never_changed(void **state)
     check_feeds(1, 1, "/gpu:0");
 }
 
+/* Nobody else wants it, so Relu might have written over it; what comes after looks at that through a view. */
+static void what_is_fed_is_not_written_over(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(FED));
+    tw_output y = tw_mul(f.g, tw_reshape(f.g, tw_relu(f.g, x), TW_SHAPE(ROWS, FED / ROWS)), tw_scalar(f.g, 2));
+    start(&f, (tw_session_options){0});
+    _Alignas(64) float memory[FED] = {-3, -2, -1, 0, 1, 2};
+    tw_tensor *value = tw_tensor_wrap(TW_FLOAT32, TW_SHAPE(FED), memory, NULL, NULL);
+    for (int again = 0; again < 2; again++) {
+        tw_tensor *result = NULL;
+        assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, &y, 1, &result, &error));
+        assert_values(result, (float[]){0, 0, 0, 0, 2, 4}, FED);
+        assert_memory_equal(memory, ((float[]){-3, -2, -1, 0, 1, 2}), sizeof memory);
+    }
+    tw_tensor_release(value);
+    close_fixture(&f);
+}
+
+/* The rows come from the same memory, once by itself and once through a view: where they go must not be there. */
+static void what_is_an_input_twice_is_not_written_over(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(2, 3)), fetches[2];
+    for (int i = 0; i < 2; i++) {
+        tw_output made = tw_mul(f.g, x, tw_scalar(f.g, (float)(1 + i)));
+        tw_output rows = i == 0 ? made : tw_reshape(f.g, tw_reshape(f.g, made, TW_SHAPE(6)), TW_SHAPE(2, 3));
+        tw_output inputs[] = {made, tw_constant_int32s(f.g, TW_SHAPE(2), (int32_t[]){1, 0}), rows};
+        fetches[i] = tw_node_output(tw_add_node(f.g, "InplaceUpdate", NULL, inputs, 3, NULL, 0), 0);
+    }
+    start(&f, (tw_session_options){0});
+    tw_tensor *value = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 3), (float[]){1, 2, 3, 4, 5, 6}), *results[2] = {NULL};
+    assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, fetches, 2, results, &error));
+    assert_values(results[0], (float[]){4, 5, 6, 1, 2, 3}, 6);
+    assert_values(results[1], (float[]){8, 10, 12, 2, 4, 6}, 6);
+    tw_tensor_release(value);
+    close_fixture(&f);
+}
+
 /* What is large is copied and cleared by the team; the last part is longer by what does not divide. */
 static void large_values_are_whole_with_any_number_of_threads(void **state)
 {
@@ -872,6 +915,8 @@ int main(void)
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
         cmocka_unit_test(what_is_fed_is_read_and_never_changed),
+        cmocka_unit_test(what_is_fed_is_not_written_over),
+        cmocka_unit_test(what_is_an_input_twice_is_not_written_over),
         cmocka_unit_test(large_values_are_whole_with_any_number_of_threads),
         cmocka_unit_test(an_unfed_placeholder_is_named),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_not_planned),
