@@ -385,7 +385,7 @@ static void updates_with_different_rates_are_joined_each_with_its_own(void **sta
     tw_output rates[] = {tw_scalar(l.g, 0.1f), tw_scalar(l.g, 0.01f)}, updates[4], reads[5];
     tw_variable *vars[4];
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "v%d", i);
         vars[i] = tw_get_variable(l.g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1 + (float)i});
         updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, rates[i % 2],
@@ -408,7 +408,7 @@ static void the_mean_of_two_towers_is_taken_where_the_variables_are_updated(void
     tw_output grads[2][2], means[2], updates[2], reads[3];
     tw_variable *vars[2];
     for (int i = 0; i < 2; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "v%d", i);
         vars[i] = tw_get_variable(l.g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1.1f + (float)i});
     }
@@ -458,7 +458,7 @@ static void updates_that_follow_each_other_stay_apart(void **state)
 static void make_variables(lab *l, tw_variable **vars, int count)
 {
     for (int i = 0; i < count; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "v%d", i);
         vars[i] = tw_get_variable(l->g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1.1f + (float)i});
     }

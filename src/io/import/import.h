@@ -1,7 +1,7 @@
 /* import.h - what the steps of an import share: the nodes of a file on their way into a graph.
  *
  * The steps, in their order: the file's nodes are collected and named (sources.c, nodes.c), their ops and attributes
- * read (attributes.c), data sets told what their elements are (data_sets.c), all sorted (order.c) and added to the
+ * read (attributes.c), all sorted (order.c), data sets told what their elements are (data_sets.c), and all added to the
  * graph (build.c). */
 #ifndef TWI_IMPORT_H
 #define TWI_IMPORT_H
