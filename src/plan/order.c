@@ -145,12 +145,12 @@ static int find_later(const writer *run, int count, const twi_node *read)
     return later + (later < count && run[later].node == read);
 }
 
-/* Calls `visit` for every writer of the variable that the read does not come after, but for those that come after
- * another such one, until it says no. */
-static bool each_later_writer(work *w, twi_node *read, bool (*visit)(work *w, twi_node *read, twi_node *writer))
+/* Calls `visit` for every writer of the variable, from `first` on, that the read does not come after, but for those that
+ * come after another such one, until it says no. */
+static bool each_later_writer(work *w, twi_node *read, int first,
+                              bool (*visit)(work *w, twi_node *read, twi_node *writer))
 {
-    int first = list_writers(w, twi_in(read, 0));
-    bool goes_on = first >= 0;
+    bool goes_on = true;
     for (const writer *run = w->writers.items + first; goes_on && run->node; run += run->run) {
         int later = find_later(run, run->run, read);
         if (later < run->run)
@@ -198,10 +198,12 @@ static bool has_two_writing_lookers(const work *w, twi_value handle)
 static tw_status order_read(work *w, twi_node *read)
 {
     bool fetched;
-    if (!find_lookers(w, read, &fetched))
+    int first = list_writers(w, twi_in(read, 0));
+    if (first < 0 || !find_lookers(w, read, &fetched))
         return twi_fail_memory(w->p->error, "ordering a plan");
-    bool shares = !fetched && !has_two_writing_lookers(w, twi_in(read, 0)) && each_later_writer(w, read, may_come_last);
-    bool ordered = each_later_writer(w, read, shares ? put_after_lookers : put_after_read);
+    bool shares = !fetched && !has_two_writing_lookers(w, twi_in(read, 0)) &&
+                  each_later_writer(w, read, first, may_come_last);
+    bool ordered = each_later_writer(w, read, first, shares ? put_after_lookers : put_after_read);
     forget_lookers(w);
     if (!ordered && twi_region_check(read->region, w->p->error) == TW_OK)
         return twi_fail(w->p->error, TW_INTERNAL, "'%s' depends on itself", read->name);

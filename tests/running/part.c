@@ -148,13 +148,17 @@ static void fetch_from(int i, void *where)
                               .memory = where,
                               .dtype = TW_UINT8,
                               .shape = TW_SHAPE(4),
-                              .bytes = 4};
+                              .bytes = 4,
+                              .name = "cup"};
 }
 
+/* As a plan has it: of two of one memory the second is there again. */
 static void fetch_made(int i, tw_tensor **where)
 {
     fetch_from(i, where);
     f.fetches[i].is_made = true;
+    for (int k = 0; k < i; k++)
+        f.fetches[i].is_again = f.fetches[i].is_again || f.fetches[k].memory == (void *)where;
 }
 
 /* ---- feeds ------------------------------------------------------------------------------------------------------- */
@@ -238,7 +242,7 @@ static void a_failed_run_leaves_results_as_they_were(void **state)
     assert_ptr_equal(f.fetches[2].result, old);
     f.run_fails = TW_OK;
     memory.countdown = 0; /* for the second */
-    assert_fails(run(1, 0, NULL, &done), TW_RESOURCE_EXHAUSTED, "fetching results");
+    assert_fails(run(1, 0, NULL, &done), TW_RESOURCE_EXHAUSTED, "fetching 'cup'");
     assert_int_equal(f.runs, 1);
     assert_null(f.fetches[0].result);
     assert_ok(run(1, 0, NULL, &done));
@@ -302,7 +306,7 @@ static void memory_for_copies_of_what_was_made_may_run_out(void **state)
     fetch_made(0, &f.made);
     fetch_made(1, &f.made);
     memory.countdown = 0;
-    assert_fails(run(1, 0, NULL, &done), TW_RESOURCE_EXHAUSTED, "fetching results");
+    assert_fails(run(1, 0, NULL, &done), TW_RESOURCE_EXHAUSTED, "fetching 'cup'");
     assert_null(f.results[0]);
     tw_tensor_release(f.made);
     f.made = NULL;
