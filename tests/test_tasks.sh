@@ -116,6 +116,8 @@ END
 launch -n 2 -- bash early.sh "$tower" "${options[@]}" --train-dir early --max-steps 1000000 > early.log 2>&1
 [ $? -eq 143 ] || fail "a task that was asked to stop early: the launcher did not end with 143"
 ! grep -q 'task [01] has' early.log || fail "a task that was asked to stop early left the other alone"
+grep -q '^stopped by signal 15 with 0 of' early.log && ! grep -qE 'nothing to do|tower eval' early.log ||
+    fail "who was asked to stop before the first step is told something else"
 
 # What one process does for all task 0 does, and another says so, for it may have been meant otherwise.
 launch -n 3 -- "$tower" export two exported.pb > exported.log 2>&1 || fail "an export by three tasks"

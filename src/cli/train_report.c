@@ -502,8 +502,11 @@ static void print_next(const train_report *r, int64_t done)
         print_entry("trace", "%s, for Perfetto", r->trace);
     if (r->has_best)
         printf("the best is in %s/best\n", r->train_dir);
-    printf("next:\n  tower eval ");
-    print_word(r->train_dir, r->has_best ? "best" : NULL);
+    printf("next:");
+    if (done > 0) {
+        printf("\n  tower eval ");
+        print_word(r->train_dir, r->has_best ? "best" : NULL);
+    }
     printf("\n  tower report ");
     print_word(r->train_dir, NULL);
     printf("\n  tower train --resume --train-dir ");
@@ -550,7 +553,7 @@ void report_end(train_report *r, int64_t steps, int signal)
         printf(", precision @ 1 %.3f", r->accuracy);
     if (steps)
         printf("\n");
-    else
+    else if (!signal)
         printf("nothing to do: %" PRId64 " of %" PRId64 " steps were done before\n", done, r->max_steps);
     if (is_asynchronous(r) && steps)
         staleness_print(r->trainer);
