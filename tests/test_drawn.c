@@ -446,7 +446,7 @@ static void an_order_is_replayed_from_where_nothing_of_it_is_under_way(void **st
         {9, 5, "has the updates 5 to 7; training is to begin with number 9"},
         {6, 5, "update 6 of the order to be replayed was computed from the variables of update 5, which is before the "
                "checkpoint's 6"},
-        {5, 8, NULL}, /* after 6; another tower has 7, which did not arrive */
+        {5, 8, NULL}, /* after 6; another tower has 5, which does not arrive */
         {5, 9, "update 5 of the order to be replayed is of batch 9, when 7 would be next"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -473,6 +473,11 @@ static void an_order_is_replayed_from_where_nothing_of_it_is_under_way(void **st
             assert_int_equal(twi_update_order_push(&order, r->tower), update - r->pulled);
         }
         assert_int_equal(twi_update_order_next_pull(&order), -1);
+        int64_t batches[3];
+        bool lacks = cases[i].batch == 8; /* batch 5, which did not arrive */
+        assert_int_equal(twi_update_order_batches(&order, batches), lacks ? 2 : 1);
+        assert_int_equal(batches[0], lacks ? 9 : 8);
+        assert_true(!lacks || batches[1] == 5);
         twi_update_order_free(&order);
     }
 }

@@ -8,7 +8,7 @@
 
 /* ---- one graph in two sessions ------------------------------------------------------------------------------ */
 
-enum { MOST = 9, STEPS = 3 };
+enum { MOST = 12, STEPS = 3 };
 
 typedef struct lab {
     tw_graph *g;
@@ -477,7 +477,7 @@ static void compare_updates(lab *l, tw_variable **vars, const tw_output *updates
 static void what_only_looks_like_weight_decay_is_a_part_of_the_gradient(void **state)
 {
     (void)state;
-    enum { COUNT = 7 };
+    enum { COUNT = 8 };
     lab l = open_lab();
     tw_variable *vars[COUNT];
     make_variables(&l, vars, COUNT);
@@ -490,11 +490,13 @@ static void what_only_looks_like_weight_decay_is_a_part_of_the_gradient(void **s
         tw_add(l.g, vars[3]->value, small),              /* no product */
         tw_mul(l.g, small, vars[4]->value),              /* decay, but of a sum that is fetched */
         tw_mul(l.g, vars[5]->value, small),              /* decay, */
-        tw_mul(l.g, vars[6]->value, small),              /* and something more */
+        tw_mul(l.g, vars[6]->value, small),              /* and something more, */
+        tw_mul(l.g, vars[7]->value, small),              /* and growth */
     };
     tw_output updates[COUNT], sums[COUNT];
     for (int i = 0; i < COUNT; i++) {
-        sums[i] = tw_add_n(l.g, (tw_output[]){made, terms[i], tw_sin(l.g, made)}, i < 6 ? 2 : 3);
+        sums[i] = i == 7 ? tw_sub(l.g, made, terms[i])
+                         : tw_add_n(l.g, (tw_output[]){made, terms[i], tw_sin(l.g, made)}, i < 6 ? 2 : 3);
         updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, tw_scalar(l.g, 0.1f), sums[i]);
     }
     compare_updates(&l, vars, updates, COUNT, sums[4]);
@@ -524,7 +526,7 @@ static void decay_of_a_variable_that_another_update_changes_stays_apart(void **s
 static void what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is(void **state)
 {
     (void)state;
-    enum { COUNT = 5 };
+    enum { COUNT = 6 };
     lab l = open_lab();
     tw_variable *vars[COUNT];
     make_variables(&l, vars, COUNT);
@@ -536,6 +538,7 @@ static void what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is(void *
         tw_mul(l.g, tw_add(l.g, made, other), shares), /* another share of each element */
         tw_mul(l.g, tw_add(l.g, made, other), one),    /* a share that is not known */
         tw_mul(l.g, tw_add(l.g, made, one), half),     /* of different shapes */
+        tw_mul(l.g, tw_add(l.g, one, made), half),     /* the other way round */
         tw_mul(l.g, tw_sub(l.g, made, other), half),   /* no sum */
         tw_mul(l.g, fetched, half),                    /* of a sum that is fetched */
     };
@@ -550,26 +553,51 @@ static void what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is(void *
 static void what_only_looks_like_a_moving_average_is_left_alone(void **state)
 {
     (void)state;
-    enum { COUNT = 6 };
+    enum { COUNT = 10 };
     lab l = open_lab();
     tw_variable *vars[COUNT];
     make_variables(&l, vars, COUNT);
     tw_output made = tw_tanh(l.g, tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false)), small = tw_scalar(l.g, 0.1f);
     tw_output shares = tw_constant_floats(l.g, TW_SHAPE(3), (float[]){0.1f, 0.2f, 0.4f});
-    tw_output fetched = tw_sub(l.g, vars[3]->value, made);
+    tw_output one = tw_reduce_sum(l.g, made, NULL, 0, false), fetched = tw_sub(l.g, vars[3]->value, made);
     tw_output moves[COUNT] = {
         tw_mul(l.g, tw_sub(l.g, vars[1]->value, made), small),  /* from another variable */
         tw_mul(l.g, tw_sub(l.g, made, vars[1]->value), small),  /* away from it */
-        tw_mul(l.g, tw_sub(l.g, vars[2]->value, made), shares), /* each element by itself */
-        tw_mul(l.g, fetched, small),                            /* which somebody wants */
+        tw_mul(l.g, tw_sub(l.g, vars[2]->value, made), shares), /* each element by itself, */
+        tw_mul(l.g, fetched, small),                            /* with a difference that somebody wants */
         tw_mul(l.g, small, tw_sub(l.g, vars[4]->value, made)),  /* moving averages, */
         tw_mul(l.g, tw_sub(l.g, vars[5]->value, made), small),  /* of which one alone is no joint node */
+        tw_mul(l.g, tw_sub(l.g, vars[6]->value, made), shares), /* of more than one */
+        tw_mul(l.g, tw_add(l.g, vars[7]->value, made), small),  /* no difference */
+        tw_mul(l.g, tw_sub(l.g, vars[8]->value, one), small),   /* towards a scalar */
+        tw_mul(l.g, tw_sub(l.g, vars[9]->value, made), small),  /* a move that somebody wants */
     };
     tw_output updates[COUNT];
     for (int i = 0; i < COUNT; i++)
         updates[i] = tw_assign_sub(l.g, vars[i]->handle, moves[i]);
-    compare_updates(&l, vars, updates, COUNT, fetched);
+    compare_updates(&l, vars, updates, COUNT, tw_add(l.g, fetched, moves[9]));
     assert_true(ran(&l, "_MovingAverageMany") && ran(&l, "AssignSubVariableOp"));
+    close_lab(&l);
+}
+
+/* Joint nodes compute in float. */
+static void variables_of_double_are_updated_one_by_one(void **state)
+{
+    (void)state;
+    enum { COUNT = 4 };
+    lab l = open_lab();
+    tw_variable *vars[COUNT];
+    tw_output updates[COUNT], tenth = tw_scalar_of(l.g, TW_FLOAT64, 0.1);
+    tw_output made = tw_cast(l.g, tw_tanh(l.g, tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false)), TW_FLOAT64);
+    for (int i = 0; i < COUNT; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "v%d", i);
+        vars[i] = tw_get_variable(l.g, name, TW_FLOAT64, TW_SHAPE(3), (tw_initializer){.a = 1.1f + (float)i});
+        updates[i] = i < 2 ? tw_apply_gradient_descent(l.g, vars[i]->handle, tenth, made)
+                           : tw_assign_sub(l.g, vars[i]->handle,
+                                           tw_mul(l.g, tw_sub(l.g, vars[i]->value, made), tenth));
+    }
+    compare_updates(&l, vars, updates, COUNT, made);
     close_lab(&l);
 }
 
@@ -595,6 +623,7 @@ int main(void)
         cmocka_unit_test(decay_of_a_variable_that_another_update_changes_stays_apart),
         cmocka_unit_test(what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is),
         cmocka_unit_test(what_only_looks_like_a_moving_average_is_left_alone),
+        cmocka_unit_test(variables_of_double_are_updated_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
