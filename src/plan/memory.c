@@ -101,9 +101,8 @@ static twi_buffer *overwritten_input(const twi_node *node)
         return NULL;
     for (int i = 0; i < node->num_inputs && i < 4; i++) {
         twi_buffer *b = task->can_overwrite[i] ? twi_buffer_of(twi_in(node, i)) : NULL;
-        if (!b || b->place != TWI_IN_ARENA || b->bytes != bytes || b->last != task->position ||
-            b->device != node->device)
-            continue;
+        if (!b || b->place != TWI_IN_ARENA || b->bytes != bytes || b->last != task->position)
+            continue; /* what another device looks at lives on */
         bool safe = true; /* the same memory as another input: then that one must allow it too */
         for (int k = 0; k < node->num_inputs && safe; k++)
             safe = twi_buffer_of(twi_in(node, k)) != b || (k < 4 && task->can_overwrite[k]);

@@ -59,9 +59,8 @@ static const twi_node *split_mean(part *p)
 {
     const twi_node *mean = twi_find_link(p->gradients[0].value, TWI_OP_Mul, p->node);
     const tw_tensor *scale = mean ? twi_constant(twi_in(mean, 1)) : NULL;
-    const twi_node *sum = scale && tw_tensor_elements(scale) == 1 && twi_shape(twi_in(mean, 1)).rank == 0
-                              ? twi_find_link(twi_in(mean, 0), TWI_OP_AddV2, mean)
-                              : NULL;
+    bool scales = scale && twi_shape(twi_in(mean, 1)).rank == 0;
+    const twi_node *sum = scales ? twi_find_link(twi_in(mean, 0), TWI_OP_AddV2, mean) : NULL;
     tw_shape shape = twi_shape(p->gradients[0].value);
     if (!sum || !tw_shape_equal(twi_shape(twi_in(sum, 0)), shape) ||
         !tw_shape_equal(twi_shape(twi_in(sum, 1)), shape) || twi_same(twi_in(sum, 0), twi_in(sum, 1)))
