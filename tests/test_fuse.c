@@ -8,7 +8,7 @@
 
 /* ---- one graph in two sessions ------------------------------------------------------------------------------ */
 
-enum { MOST = 12, STEPS = 3 };
+enum { MOST = 13, STEPS = 3 };
 
 typedef struct lab {
     tw_graph *g;
@@ -553,7 +553,7 @@ static void what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is(void *
 static void what_only_looks_like_a_moving_average_is_left_alone(void **state)
 {
     (void)state;
-    enum { COUNT = 10 };
+    enum { COUNT = 11 };
     lab l = open_lab();
     tw_variable *vars[COUNT];
     make_variables(&l, vars, COUNT);
@@ -571,6 +571,7 @@ static void what_only_looks_like_a_moving_average_is_left_alone(void **state)
         tw_mul(l.g, tw_add(l.g, vars[7]->value, made), small),  /* no difference */
         tw_mul(l.g, tw_sub(l.g, vars[8]->value, one), small),   /* towards a scalar */
         tw_mul(l.g, tw_sub(l.g, vars[9]->value, made), small),  /* a move that somebody wants */
+        tw_div(l.g, tw_sub(l.g, vars[10]->value, made), small), /* a quotient */
     };
     tw_output updates[COUNT];
     for (int i = 0; i < COUNT; i++)
