@@ -130,6 +130,26 @@ static tw_node *build(tw_graph *g, const tw_op_info *op, unsigned choice)
     return tw_add_node(g, op->name, "n", inputs, count + waits, attrs, required(op, attrs));
 }
 
+/* With inputs whose shapes hang on each other: ones of a shape, "2x1", "" of a scalar, or zeros, "z2x1". */
+static tw_node *build_of(tw_graph *g, const tw_op_info *op, const char *inputs_text)
+{
+    tw_output inputs[2 * MOST_INPUTS];
+    tw_attr attrs[MOST_ATTRS];
+    int count = 0;
+    const char *at = inputs_text;
+    for (; at && count < 2 * MOST_INPUTS; count++) {
+        const tw_op_argument *a = &op->inputs[count < op->num_inputs ? count : op->num_inputs - 1];
+        tw_dtype dtype = a->dtype ? a->dtype : a->type_attr ? type_of_attr(op, a->type_attr) : TW_FLOAT32;
+        bool is_zero = *at == 'z';
+        tw_shape shape = {0};
+        for (at += is_zero; *at >= '0' && *at <= '9'; at += *at == 'x')
+            shape.dims[shape.rank++] = strtol(at, (char **)&at, 10);
+        inputs[count] = number_of(g, dtype, shape, is_zero);
+        at = *at == ' ' ? at + 1 : NULL;
+    }
+    return tw_add_node(g, op->name, "n", inputs, count, attrs, required(op, attrs));
+}
+
 static tw_status run_node(tw_graph *g, bool plain, tw_error *error)
 {
     tw_session *s = NULL;
@@ -423,7 +443,24 @@ static const struct {
     {"StaticRegexReplace", 0, true},
 };
 
-static void try_op(const char *name, unsigned choice, bool runs, wrong_user *user)
+static const struct {
+    const char *op, *inputs;
+} of_shapes[] = {
+    {"AllCandidateSampler", "z2x1"},
+    {"UniformCandidateSampler", "z2x1"},
+    {"LogUniformCandidateSampler", "z2x1"},
+    {"LearnedUnigramCandidateSampler", "z2x1"},
+    {"ThreadUnsafeUnigramCandidateSampler", "z2x1"},
+    {"GRUBlockCell", "1x2 1x1 3x2 3x1 2 1"},
+    {"GRUBlockCellGrad", "1x2 1x1 3x2 3x1 2 1 1x1 1x1 1x1 1x1"},
+    {"LSTMBlockCellGrad", "1x2 1x1 1x1 3x4 1 1 1 4 1x1 1x1 1x1 1x1 1x1 1x1 1x1 1x1"},
+    {"BlockLSTMGrad", "z 2x1x2 1x1 1x1 3x4 1 1 1 4 2x1x1 2x1x1 2x1x1 2x1x1 2x1x1 2x1x1 2x1x1 2x1x1 2x1x1"},
+    {"CTCLoss", "3x1x3 z1x2 z1 1"},
+    {"SampleDistortedBoundingBox", "3 1x1x4"},
+    {"SampleDistortedBoundingBoxV2", "3 1x1x4 "},
+};
+
+static void try_op(const char *name, const char *inputs, unsigned choice, bool runs, wrong_user *user)
 {
     tw_error error = {0};
     void *bytes;
@@ -431,7 +468,7 @@ static void try_op(const char *name, unsigned choice, bool runs, wrong_user *use
     tw_op_info *op;
     tw_graph *g = tw_graph_create();
     assert_ok(tw_op_describe(name, &op, &error));
-    tw_node *node = build(g, op, choice);
+    tw_node *node = inputs ? build_of(g, op, inputs) : build(g, op, choice);
     if (!node)
         fail_msg("%s: %s", name, tw_graph_message(g));
     if (!is_sweep() && runs && run_node(g, false, &error) != TW_OK)
@@ -455,7 +492,10 @@ static void ops_without_cases_are_refused_or_give_values_with_one_thing_wrong(vo
         open_devices();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is_wanted(known[i].op, false))
-            try_op(known[i].op, known[i].choice, known[i].runs, &user);
+            try_op(known[i].op, NULL, known[i].choice, known[i].runs, &user);
+    for (size_t i = 0; i < sizeof of_shapes / sizeof *of_shapes; i++)
+        if (is_wanted(of_shapes[i].op, false))
+            try_op(of_shapes[i].op, of_shapes[i].inputs, 0, true, &user);
     leave_scratch();
     print_message("%d graphs with one thing wrong were refused, %d gave values\n", refused, given);
     assert_true(is_sweep() || (refused > 20 && given > 20));
