@@ -372,6 +372,36 @@ static void an_axis_that_no_tensor_has_is_refused(void **state)
     }
 }
 
+/* Their splits would be outputs that nobody fills. */
+static void ragged_features_of_sequences_are_refused_by_the_types_of_their_splits(void **state)
+{
+    (void)state;
+    static const char *const attrs[] = {"context_ragged_split_types", "feature_list_ragged_split_types"};
+    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) {
+        tw_graph *g = tw_graph_create();
+        tw_output none = tw_placeholder(g, TW_STRING, TW_SHAPE(0)), missing = tw_placeholder(g, TW_BOOL, TW_SHAPE(0));
+        tw_output inputs[] = {none, none, none, none, none, none, none, none, missing};
+        tw_attr types = tw_attr_types(attrs[i], (tw_dtype[]){TW_INT64}, 1);
+        tw_add_node(g, "ParseSequenceExampleV2", NULL, inputs, 9, &types, 1);
+        assert_message(tw_graph_message(g), "ragged features are not supported");
+        tw_graph_destroy(g);
+    }
+}
+
+static void bands_of_a_cepstrum_that_no_int_holds_are_refused(void **state)
+{
+    fixture *f = *state;
+    tw_tensor *result = NULL;
+    tw_attr attrs[] = {tw_attr_int("filterbank_channel_count", INT64_MAX), tw_attr_int("dct_coefficient_count", 1)};
+    tw_output inputs[] = {tw_ones(f->g, TW_FLOAT32, TW_SHAPE(1, 1, 9)), tw_scalar_of(f->g, TW_INT32, 16000)};
+    tw_output y = tw_node_output(tw_add_node(f->g, "Mfcc", "cepstrum", inputs, 2, attrs, 2), 0);
+    assert_string_equal(tw_graph_message(f->g), "");
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    tw_error error = {0};
+    assert_fails(tw_session_run(f->s, NULL, 0, &y, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "Mfcc 'cepstrum': filterbank_channel_count is 9223372036854775807");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +417,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(fetches_must_be_outputs_of_the_graph, setup, teardown),
         cmocka_unit_test_setup_teardown(feeds_must_be_outputs_of_the_graph_with_tensors, setup, teardown),
         cmocka_unit_test_setup_teardown(variables_must_be_of_the_graph_and_on_a_device_that_there_is, setup, teardown),
+        cmocka_unit_test(ragged_features_of_sequences_are_refused_by_the_types_of_their_splits),
+        cmocka_unit_test_setup_teardown(bands_of_a_cepstrum_that_no_int_holds_are_refused, setup, teardown),
         cmocka_unit_test(an_axis_that_no_tensor_has_is_refused),
         cmocka_unit_test(a_crash_leaves_a_report_that_names_the_node),
         cmocka_unit_test(a_handler_that_hangs_does_not_keep_what_crashed),

@@ -163,8 +163,9 @@ static tw_status sequence_shapes(twi_inference *c, bool lengths)
 
 static tw_status sequences_shape(twi_inference *c)
 {
-    static const char *const ragged[] = {"context_ragged_value_types", "feature_list_ragged_value_types"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const ragged[] = {"context_ragged_value_types", "context_ragged_split_types",
+                                         "feature_list_ragged_value_types", "feature_list_ragged_split_types"};
+    for (size_t i = 0; i < sizeof ragged / sizeof *ragged; i++) {
         const twi_attr *types = twi_attr_find(c->attrs, ragged[i]);
         if (types && types->count)
             return twi_fail(c->error, TW_UNIMPLEMENTED, "ragged features are not supported");

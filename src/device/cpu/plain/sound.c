@@ -206,16 +206,16 @@ typedef struct cepstrum {
 static tw_status prepare_cepstrum(twi_prepare *p)
 {
     enum { MOST_BANDS = 1 << 16 };
+    int64_t bands = twi_attr_int(p->attrs, "filterbank_channel_count", 40);
     cepstrum s = {twi_attr_float(p->attrs, "lower_frequency_limit", 20),
                   twi_attr_float(p->attrs, "upper_frequency_limit", 4000),
-                  (int)twi_attr_int(p->attrs, "filterbank_channel_count", 40),
-                  (int)twi_attr_int(p->attrs, "dct_coefficient_count", 13)};
+                  (int)bands, (int)twi_attr_int(p->attrs, "dct_coefficient_count", 13)};
     if (!(s.low >= 0 && s.high > s.low))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': frequencies from %g to %g", p->op, p->node, s.low,
                         s.high);
-    if (s.bands > MOST_BANDS)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': filterbank_channel_count is %d, expected %d at most",
-                        p->op, p->node, s.bands, MOST_BANDS);
+    if (bands > MOST_BANDS)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': filterbank_channel_count is %lld, expected %d at most",
+                        p->op, p->node, (long long)bands, MOST_BANDS);
     p->workspace = (size_t)s.bands * sizeof(double);
     return twi_keep(p, &s, sizeof s);
 }
