@@ -199,6 +199,21 @@ def optimized(x):
     return loss
 
 
+def implemented(f, **attributes):
+    return tf.function(f, experimental_attributes={"api_implements": "cubes", **attributes})
+
+
+cube = implemented(lambda x: x ** 3)
+cube_on_cpus = implemented(lambda x: x ** 3 + 1.0, api_preferred_device="CPU")
+
+
+@signature
+def implemented_twice(x):
+    """A function that another is there for, on CPUs: TensorFlow chooses by the device. TFP's gamma numbers are so."""
+    cube_on_cpus.get_concrete_function(x).add_to_graph()
+    return cube(x)
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -215,7 +215,7 @@ tw_status twi_lower_call_function(twi_lowering *l, const Twi__FunctionDef *funct
 
 tw_status twi_lower_call(twi_lowering *l)
 {
-    return twi_lower_call_function(l, twi_lower_function(l->f, l->node, "f"), 0);
+    return twi_lower_call_function(l, twi_lower_implementation(l->f, twi_lower_function(l->f, l->node, "f")), 0);
 }
 
 /* Inputs, and behind them the node's control inputs. */

@@ -131,6 +131,50 @@ tw_status twi_lower_node(twi_functions *f, const twi_function_place *p, const Tw
     return status;
 }
 
+static const Twi__AttrValue *attr_of(const Twi__FunctionDef *function, const char *name)
+{
+    const Twi__AttrValue *value = NULL;
+    for (size_t i = 0; i < function->n_attr; i++)
+        if (strcmp(function->attr[i]->key, name) == 0)
+            value = function->attr[i]->value;
+    return value;
+}
+
+/* What the function implements, in the arena; NULL: nothing that others do too, or memory has run out. The function
+ * that a gradient goes through, and the gradient, give and take what is their implementation's own: they stay. */
+static const char *implemented(twi_functions *f, const Twi__FunctionDef *function)
+{
+    const Twi__AttrValue *name = attr_of(function, "api_implements");
+    bool is_one = name && name->value_case == TWI__ATTR_VALUE__VALUE_S && !attr_of(function, "forward_function_name") &&
+                  !attr_of(function, "backward_function_name");
+    return is_one ? TWI_PRINT("%.*s", (int)name->s.len, (const char *)name->s.data) : NULL;
+}
+
+static bool is_for_cpus(const Twi__FunctionDef *function)
+{
+    const Twi__AttrValue *device = attr_of(function, "api_preferred_device");
+    return device && device->value_case == TWI__ATTR_VALUE__VALUE_S && device->s.len == 3 &&
+           memcmp(device->s.data, "CPU", 3) == 0;
+}
+
+/* As TensorFlow chooses before it runs a graph on CPUs: of the two ways in which TensorFlow Probability draws gamma
+ * numbers, the graph calls one and TensorFlow's numbers are the other's. */
+const Twi__FunctionDef *twi_lower_implementation(twi_functions *f, const Twi__FunctionDef *function)
+{
+    const char *name = function ? implemented(f, function) : NULL;
+    const Twi__FunctionDef *other = name ? twi_map_get(&f->for_cpus, name) : NULL;
+    bool fits = other && !is_for_cpus(function) && other->signature->n_input_arg == function->signature->n_input_arg &&
+                other->signature->n_output_arg == function->signature->n_output_arg;
+    return fits ? other : function;
+}
+
+static bool note_function(twi_functions *f, Twi__FunctionDef *function)
+{
+    const char *name = is_for_cpus(function) ? implemented(f, function) : NULL;
+    return twi_map_put(&f->by_name, function->signature->name, function) &&
+           (!name || twi_map_put(&f->for_cpus, name, function));
+}
+
 static tw_status read_library(twi_functions *f, const ProtobufCBinaryData *bytes, twi_function_library *library)
 {
     twi_proto_start(&library->proto, bytes->len);
@@ -143,8 +187,7 @@ static tw_status read_library(twi_functions *f, const ProtobufCBinaryData *bytes
     for (size_t i = 0; i < library->message->n_function && fits; i++) {
         f->most += 16 * (int)library->message->function[i]->n_node_def;
         if (library->message->function[i]->signature)
-            fits =
-                twi_map_put(&f->by_name, library->message->function[i]->signature->name, library->message->function[i]);
+            fits = note_function(f, library->message->function[i]);
     }
     return fits ? TW_OK : twi_lower_fail_memory(f);
 }
@@ -188,6 +231,7 @@ void twi_functions_free(twi_functions *f)
             twi__function_def_library__free_unpacked(f->libraries[i].message, &f->libraries[i].proto.allocator);
     twi_free(f->libraries);
     twi_map_free(&f->by_name);
+    twi_map_free(&f->for_cpus);
     twi_map_free(&f->passed);
     twi_map_free(&f->gradients);
     twi_array_free(&f->nodes);

@@ -108,7 +108,7 @@ tw_status twi_lower_add_given(twi_functions *f, const char *name, const twi_func
 tw_status twi_lower_named(twi_lowering *l)
 {
     twi_functions *f = l->f;
-    const Twi__FunctionDef *function = twi_lower_function_as_op(f, l->node);
+    const Twi__FunctionDef *function = twi_lower_implementation(f, twi_lower_function_as_op(f, l->node));
     twi_function_call c;
     tw_status status = twi_lower_open_called(l, function, 0, &c);
     if (status == TW_OK)

@@ -26,7 +26,8 @@ struct twi_functions {
     twi_arena *arena;
     twi_function_library *libraries;
     size_t num_libraries;
-    twi_map by_name; /* Twi__FunctionDef */
+    twi_map by_name;  /* Twi__FunctionDef */
+    twi_map for_cpus; /* api_implements -> the Twi__FunctionDef that is meant for CPUs */
     TWI_ARRAY(Twi__NodeDef *) nodes;
     twi_map passed;    /* "call:8" -> what the call gives there, where it is a handle or what it was given itself */
     twi_map gradients; /* name -> twi_function_gradient */
@@ -138,6 +139,8 @@ tw_status twi_lower_call_function(twi_lowering *l, const Twi__FunctionDef *funct
 /* ---- what becomes of a node (functions.c: the table) ------------------------------------------------------------- */
 
 tw_status twi_lower_node(twi_functions *f, const twi_function_place *p, const Twi__NodeDef *node); /* functions.c */
+/* The function, or of several that implement the same the one for CPUs. */
+const Twi__FunctionDef *twi_lower_implementation(twi_functions *f, const Twi__FunctionDef *function);
 tw_status twi_lower_call(twi_lowering *l);
 tw_status twi_lower_named(twi_lowering *l); /* a node whose op is the function itself (kept.c) */
 tw_status twi_lower_if(twi_lowering *l);
