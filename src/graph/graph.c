@@ -668,6 +668,7 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         .inputs = shapes,
         .input_values = values,
         .sources = node->inputs,
+        .is_building = true,
         .num_outputs = node->num_outputs,
         .output_types = node->output_types,
         .outputs = node->output_shapes,

@@ -43,6 +43,7 @@ typedef struct twi_inference {
     tw_tensor *const *input_values;   /* value of input i if it is a known constant, else NULL; see twi_ask_value() */
     uint64_t asked;                   /* inputs whose value is not known and would tell more; the last bit: any of the rest */
     const tw_output *sources;         /* whose outputs the inputs are: of a handle, the node that made the resource */
+    bool is_building;                 /* and none of them is fed: no plan is made yet */
     int num_outputs;
     const tw_dtype *output_types;
     tw_shape *outputs;
@@ -79,6 +80,8 @@ tw_status twi_broadcast_shapes(tw_shape a, tw_shape b, tw_shape *out, tw_error *
 tw_status twi_merge_shapes(tw_shape a, tw_shape b, tw_shape *out, tw_error *error);
 /* The shape that a 1-D int32/int64 tensor spells (-1: unknown dimension); value NULL gives TW_UNKNOWN_SHAPE. */
 tw_shape twi_shape_of_value(const tw_tensor *value);
+/* The shape that input i spells, as far as it is known: its value, or the shape that a node tells (Shape). */
+tw_shape twi_ask_shape(twi_inference *c, int i);
 tw_status twi_expect_rank(twi_inference *c, int input, int rank); /* unknown rank passes */
 
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* shape_rules.c - shape rules that many ops share, and the helpers rules are written with.
  * Never here: the rule of a single op (src/ops). */
-#include "graph/op.h"
+#include "graph/graph.h"
 
 #include "tensor/tensor.h"
 
@@ -56,6 +56,17 @@ tw_shape twi_shape_of_value(const tw_tensor *value)
     for (int i = 0; i < shape.rank; i++)
         shape.dims[i] = twi_tensor_int(value, i);
     return shape;
+}
+
+tw_shape twi_ask_shape(twi_inference *c, int i)
+{
+    const tw_tensor *value = twi_ask_value(c, i);
+    tw_output teller = c->is_building ? c->sources[i] : (tw_output){0};
+    if (value || !teller.node || !twi_op_is(teller.node->op, TWI_METADATA) || c->inputs[i].rank != 1)
+        return twi_shape_of_value(value);
+    tw_output told = teller.node->inputs[teller.index];
+    tw_shape shape = told.node->output_shapes[told.index];
+    return tw_output_dtype(told) != TW_RESOURCE && shape.rank == c->inputs[i].dims[0] ? shape : TW_UNKNOWN_SHAPE;
 }
 
 tw_status twi_expect_rank(twi_inference *c, int input, int rank)

@@ -26,7 +26,8 @@ tw_status twi_normal_axis(twi_inference *c, int64_t *axis, int limit)
 tw_status twi_spelled_shape(twi_inference *c, int i, bool open, tw_shape *shape)
 {
     tw_shape of_input = c->inputs[i];
-    const tw_tensor *value = twi_ask_value(c, i);
+    tw_shape told = twi_ask_shape(c, i);
+    const tw_tensor *value = c->input_values[i];
     *shape = TW_UNKNOWN_SHAPE;
     if (of_input.rank < 0)
         return TW_OK;
@@ -36,7 +37,7 @@ tw_status twi_spelled_shape(twi_inference *c, int i, bool open, tw_shape *shape)
         return TW_OK;
     if (of_input.dims[0] > TW_MAX_RANK)
         return twi_check_rank(c, of_input.dims[0] > 1000 ? 1000 : (int)of_input.dims[0]);
-    *shape = value ? twi_shape_of_value(value) : twi_unknown_of_rank((int)of_input.dims[0]);
+    *shape = value || told.rank >= 0 ? told : twi_unknown_of_rank((int)of_input.dims[0]);
     for (int k = 0; value && k < shape->rank; k++)
         if (shape->dims[k] < (open ? -1 : 0))
             return TWI_REFUSE(c, "dimension %d of the shape is %lld", k, (long long)shape->dims[k]);
@@ -162,9 +163,28 @@ static double real_at(const tw_tensor *value)
     return value->dtype == TW_INT64 ? (double)*(const int64_t *)value->data : tw_tensor_value(value, 0);
 }
 
+/* Whether input i is a rank that is known while the graph is built. */
+static bool tells_rank(twi_inference *c, int i, int64_t *rank)
+{
+    tw_output teller = c->is_building ? c->sources[i] : (tw_output){0};
+    if (!teller.node || strcmp(teller.node->op->name, "Rank") != 0)
+        return false;
+    *rank = tw_output_shape(teller.node->inputs[0]).rank;
+    return *rank >= 0;
+}
+
+/* From 0 in steps of 1 there are as many as the limit says. */
+static bool counts_axes(twi_inference *c, int64_t *count)
+{
+    const tw_tensor *start = c->input_values[0], *delta = c->input_values[2];
+    return c->input_types[0] == TW_INT32 && start && delta && twi_tensor_int(start, 0) == 0 &&
+           twi_tensor_int(delta, 0) == 1 && tells_rank(c, 1, count);
+}
+
 static tw_status range_shape(twi_inference *c)
 {
     const tw_tensor *values[3];
+    int64_t axes;
     bool known = true;
     c->outputs[0] = twi_unknown_of_rank(1);
     for (int i = 0; i < 3; i++) {
@@ -174,6 +194,8 @@ static tw_status range_shape(twi_inference *c)
         values[i] = twi_ask_value(c, i);
         known = known && values[i];
     }
+    if (!known && counts_axes(c, &axes))
+        c->outputs[0] = TW_SHAPE(axes);
     if (!known)
         return TW_OK;
     if (c->input_types[0] == TW_INT32 || c->input_types[0] == TW_INT64) {

@@ -36,10 +36,12 @@ static tw_status reduce_shape(twi_inference *c)
     if (in.rank < 0)
         return TW_OK;
     if (!axes) {
+        int64_t count = c->inputs[1].rank < 0 ? -1 : c->inputs[1].rank ? c->inputs[1].dims[0] : 1;
+        bool all = c->is_building && count == in.rank; /* whichever they are: none is named twice */
         for (int i = 0; i < in.rank; i++)
-            out.dims[i] = -1;
-        if (keep)
-            c->outputs[0] = out;
+            out.dims[i] = all ? 1 : -1;
+        if (keep || all)
+            c->outputs[0] = keep ? out : TW_SCALAR;
         return TW_OK;
     }
     bool reduced[TW_MAX_RANK] = {false};

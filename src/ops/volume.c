@@ -63,7 +63,7 @@ static tw_status check_made(twi_inference *c, tw_shape image, tw_shape filter, t
 
 static tw_status spelled(twi_inference *c, int i, tw_shape *shape)
 {
-    *shape = twi_shape_of_value(twi_ask_value(c, i));
+    *shape = twi_ask_shape(c, i);
     for (int k = 0; c->input_values[i] && k < shape->rank; k++)
         if (shape->dims[k] < 0)
             return TWI_REFUSE(c, "dimension %d of the shape is negative", k);

@@ -224,6 +224,51 @@ static void placeholder_of_a_scalar_has_the_shape_of_one(void **state)
     assert_true(m.type == TF_ATTR_SHAPE && m.total_size == 0);
 }
 
+/* What a node tells of a shape is known as far as that is, as of the mask of a dropout. */
+static void what_is_shaped_as_another_is_known_as_far_as_that(void **state)
+{
+    (void)state;
+    TF_Output x = out(placeholder(graph, "x", TF_FLOAT, s));
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){-1, 3}, 2, s);
+    assert_fine(s);
+    TF_Output shape = out(unary(graph, "Shape", "shape", x, s)), y = out(placeholder(graph, "y", TF_FLOAT, s));
+    TF_OperationDescription *d = TF_NewOperation(graph, "RandomUniform", "random");
+    TF_AddInput(d, shape);
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_Operation *random = TF_FinishOperation(d, s);
+    assert_fine(s);
+    TF_Operation *filled = binary(graph, "Fill", "filled", shape, out(constant(graph, "1", int_tensor(1), s)), s);
+    TF_Operation *like[] = {random, filled, binary(graph, "Reshape", "reshaped", y, shape, s)};
+    for (int i = 0; i < 3; i++) {
+        int64_t dims[2] = {0};
+        assert_int_equal(TF_GraphGetTensorNumDims(graph, out(like[i]), s), 2);
+        TF_GraphGetTensorShape(graph, out(like[i]), dims, 2, s);
+        assert_fine(s);
+        assert_int_equal(dims[0], -1);
+        assert_int_equal(dims[1], 3);
+    }
+    /* over all axes, as bindings write it */
+    TF_Operation *zero = constant(graph, "first", int_tensor(0), s), *rank = unary(graph, "Rank", "rank", x, s);
+    d = TF_NewOperation(graph, "Range", "axes");
+    TF_AddInput(d, out(zero));
+    TF_AddInput(d, out(rank));
+    TF_AddInput(d, out(constant(graph, "step", int_tensor(1), s)));
+    TF_Operation *axes = TF_FinishOperation(d, s);
+    assert_fine(s);
+    TF_Operation *mean = binary(graph, "Mean", "mean", x, out(axes), s);
+    assert_int_equal(TF_GraphGetTensorNumDims(graph, out(mean), s), 0);
+    /* whoever feeds the shape itself has the last word */
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *fed = TF_AllocateTensor(TF_INT32, (int64_t[]){2}, 1, 8);
+    memcpy(TF_TensorData(fed), (int32_t[]){2, 2}, 8);
+    TF_Tensor *ones = run(session, shape, fed, out(filled), s);
+    assert_fine(s);
+    assert_int_equal(TF_TensorElementCount(ones), 4);
+    TF_DeleteTensor(ones);
+    TF_DeleteTensor(fed);
+    close_session(session, s);
+}
+
 static TF_Operation *finish(TF_OperationDescription *d)
 {
     TF_Operation *made = TF_FinishOperation(d, s);
@@ -792,6 +837,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_no_name_of_a_device_is_refused_by_a_session, begin, end),
         cmocka_unit_test_setup_teardown(shapes_are_refined, begin, end),
         cmocka_unit_test_setup_teardown(placeholder_of_a_scalar_has_the_shape_of_one, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_shaped_as_another_is_known_as_far_as_that, begin, end),
         cmocka_unit_test_setup_teardown(attributes_are_read_as_they_were_set, begin, end),
         cmocka_unit_test_setup_teardown(attributes_of_ones_own_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(tensors_are_attributes, begin, end),
