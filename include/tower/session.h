@@ -43,6 +43,8 @@ typedef struct tw_session_options {
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
     int kept_plans;                /* a plan is made for the shapes of what is fed, and of values that shapes depend on. So
                                       many are kept for shapes that come again; what was not used for longest goes. 0: 64 */
+    bool any_fed_shapes;           /* a feed may contradict the shape that is known of its output, as in TensorFlow's C
+                                      API: the plan is then for what is fed, as far as that goes */
 } tw_session_options;
 
 /* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not

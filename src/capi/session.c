@@ -171,6 +171,7 @@ TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Sta
     tw_session_options options = opts ? opts->session : (tw_session_options){.size = sizeof options};
     if (tw_devices_create(opts ? &opts->devices : NULL, &session->devices, &error) == TW_OK) {
         options.devices = session->devices;
+        options.any_fed_shapes = true;
         pthread_rwlock_wrlock(&graph->lock);
         if (tw_session_create(graph->tower, &options, &session->tower, &error) == TW_OK) {
             session->next = graph->sessions;

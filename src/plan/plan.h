@@ -85,6 +85,7 @@ typedef struct twi_request {
     int64_t soft_budget;         /* as in tw_session_options */
     const twi_feed_shape *feeds;  /* [num_feeds] */
     int num_feeds;
+    bool any_fed_shapes;         /* as in tw_session_options */
     const tw_output *fetches;    /* [num_fetches]; index -1: only run the node */
     int num_fetches;
     const twi_border *behind;    /* which border the cut lies behind; NULL: none */

@@ -71,7 +71,7 @@ static tw_status check_feed(twi_copying *c, const twi_feed_shape *feed)
     tw_shape shape = tw_output_shape(feed->output);
     char got[128], want[128];
     bool is_ours = c->p->request->frame || c->p->request->behind; /* in a loop shapes may be others than at first */
-    bool fits = is_ours || tw_shape_compatible(shape, feed->shape);
+    bool fits = is_ours || c->p->request->any_fed_shapes || tw_shape_compatible(shape, feed->shape);
     if (dtype == TW_VARIANT && !is_ours)
         return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "'%s' is a %s and cannot be fed", feed->output.node->name,
                         tw_dtype_name(dtype));

@@ -35,6 +35,7 @@ static twi_planner make_planner(tw_session *s)
                 .resources = &s->resources,
                 .disable = s->disable,
                 .plain_kernels = s->options.plain_kernels,
+                .any_fed_shapes = s->options.any_fed_shapes,
             },
         .lock = &s->lock,
         .place = place,

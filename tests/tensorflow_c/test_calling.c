@@ -184,6 +184,35 @@ static TF_Function *sum_function(const char *name, unsigned char append_hash)
     return function;
 }
 
+/* A placeholder's shape is a promise that nobody holds a client to, some of whom give a batch of what they declared. */
+static void placeholders_take_other_shapes(void **state)
+{
+    (void)state;
+    TF_Output x = out(placeholder(graph, "x", TF_FLOAT, s)), dx, fetches[3];
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){3}, 1, s);
+    TF_Output square = out(unary(graph, "Square", "square", x, s));
+    TF_AddGradients(graph, &square, 1, &x, 1, NULL, s, &dx);
+    assert_fine(s);
+    fetches[0] = square;
+    fetches[1] = dx;
+    fetches[2] = out(unary(graph, "Shape", "shape", x, s));
+    TF_Session *session = session_of(graph, s);
+    for (int rows = 1; rows <= 2; rows++) {
+        TF_Tensor *results[3] = {NULL};
+        TF_Tensor *fed = float_tensor((int64_t[]){rows, 3}, 2, (float[]){1, 2, 3, 4, 5, 6});
+        TF_SessionRun(session, NULL, &x, &fed, 1, fetches, results, 3, NULL, 0, NULL, s);
+        assert_fine(s);
+        assert_int_equal(TF_TensorElementCount(results[0]), 3 * rows);
+        assert_float_equal(((float *)TF_TensorData(results[0]))[3 * rows - 1], 9 * rows * rows, 0);
+        assert_float_equal(((float *)TF_TensorData(results[1]))[3 * rows - 1], 6 * rows, 0);
+        assert_int_equal(*(int32_t *)TF_TensorData(results[2]), rows);
+        for (int i = 0; i < 3; i++)
+            TF_DeleteTensor(results[i]);
+        TF_DeleteTensor(fed);
+    }
+    close_session(session, s);
+}
+
 static void functions_are_called(void **state)
 {
     (void)state;
@@ -908,6 +937,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
+        cmocka_unit_test_setup_teardown(placeholders_take_other_shapes, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
