@@ -36,6 +36,18 @@ static tw_status pool_shape(twi_inference *c)
     return lay_pool(c, c->inputs[0], TW_UNKNOWN_SHAPE, &c->outputs[0]);
 }
 
+static tw_status max_pool_shape(twi_inference *c)
+{
+    twi_window window;
+    tw_shape image = c->inputs[0];
+    if (!twi_window_is_over_channels(c->attrs))
+        return pool_shape(c);
+    tw_status status = twi_window_lay_over_channels(c->attrs, image, &window, c->error);
+    if (status == TW_OK)
+        c->outputs[0] = twi_window_output(&window, image, twi_dimension(image, window.channel_axis));
+    return status;
+}
+
 /* x, y, dy: dx */
 static tw_status max_pool_grad_shape(twi_inference *c)
 {
@@ -154,7 +166,7 @@ static void avg_pool_grad_gradient(twi_gradient *g)
 #define AVG_ATTRS WINDOW "padding:{SAME,VALID}; " FLOATS
 
 const twi_op twi_pool_ops[] = {
-    {"MaxPool", "input:T", "output:T", MAX_ATTRS, pool_shape, max_pool_gradient, .layout = "i:i"},
+    {"MaxPool", "input:T", "output:T", MAX_ATTRS, max_pool_shape, max_pool_gradient, .layout = "i:i"},
     {"MaxPoolGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_shape,
      max_pool_grad_gradient, .layout = "iii:i"},
     {"MaxPoolGradGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_grad_shape,

@@ -80,7 +80,7 @@ static bool fits_pool(const twi_match *m)
     const twi_node *pool = twi_matched_node(m, "p");
     int count;
     const int64_t *size = twi_attr_ints(&pool->attrs, "ksize", &count);
-    return is_channels_last(pool) && count == 4 && size[1] <= 16 && size[2] <= 16 &&
+    return is_channels_last(pool) && count == 4 && size[1] <= 16 && size[2] <= 16 && size[3] == 1 &&
            strcmp(twi_attr_string(&pool->attrs, "padding", ""), "EXPLICIT") != 0 &&
            twi_shape(twi_matched(m, "x")).rank == 4;
 }

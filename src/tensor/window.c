@@ -105,6 +105,8 @@ tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape 
     if (image.rank >= 0 && image.rank != 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "images must be %s, got shape %s",
                         channels_first ? "[N,C,H,W]" : "[N,H,W,C]", tw_shape_text(image, text, sizeof text));
+    if (!filter && twi_window_is_over_channels(attrs))
+        return twi_fail(error, TW_UNIMPLEMENTED, "only MaxPool pools over channels, on CPUs");
     if (filter && filter->rank >= 0 && filter->rank != 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "the filter must have rank 4, got shape %s",
                         tw_shape_text(*filter, text, sizeof text));
@@ -146,6 +148,36 @@ tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, co
     items[2] = tw_attr_string("padding", twi_attr_string(attrs, "padding", "VALID"));
     items[3] = tw_attr_string("data_format", twi_attr_string(attrs, "data_format", "NHWC"));
     return twi_window_lay(&(twi_attrs){items, 4}, image, NULL, w, error);
+}
+
+bool twi_window_is_over_channels(const twi_attrs *attrs)
+{
+    int count;
+    const int64_t *size = twi_attr_ints(attrs, "ksize", &count);
+    return count == 4 && strcmp(twi_attr_string(attrs, "data_format", "NHWC"), "NHWC") == 0 && size[0] == 1 &&
+           size[1] == 1 && size[2] == 1 && size[3] > 1;
+}
+
+tw_status twi_window_lay_over_channels(const twi_attrs *attrs, tw_shape image, twi_window *w, tw_error *error)
+{
+    int count;
+    char text[128];
+    int64_t size = twi_attr_ints(attrs, "ksize", &count)[3], channels;
+    const int64_t *strides = twi_attr_ints(attrs, "strides", &count);
+    if (image.rank >= 0 && image.rank != 4)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "images must be [N,H,W,C], got shape %s",
+                        tw_shape_text(image, text, sizeof text));
+    if (count != 4 || strides[0] != 1 || strides[1] != 1 || strides[2] != 1 || strides[3] != size)
+        return twi_fail(error, TW_UNIMPLEMENTED, "a pool over %lld channels must have strides [1,1,1,%lld]",
+                        (long long)size, (long long)size);
+    channels = twi_dimension(image, 3);
+    if (channels >= 0 && channels % size != 0)
+        return twi_fail(error, TW_UNIMPLEMENTED, "a pool over %lld channels must divide those of the image, %lld",
+                        (long long)size, (long long)channels);
+    int64_t width = twi_dimension(image, 2);
+    *w = (twi_window){.image = {width, channels}, .size = {1, size}, .stride = {1, size}, .dilation = {1, 1},
+                      .output = {width, channels < 0 ? -1 : channels / size}, .axis = {2, 3}, .channel_axis = 1};
+    return TW_OK;
 }
 
 twi_attrs twi_pool_attrs(const twi_attrs *attrs, twi_attr items[TWI_POOL_ATTRS])

@@ -27,6 +27,12 @@ tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape 
 tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, const tw_tensor *strides, tw_shape image,
                                twi_window *window, tw_error *error);
 
+/* MaxPool alone also takes a window over channels, in NHWC: ksize and strides [1,1,1,k], k a divisor of the channels.
+ * It lies over {width, channels}, and each row is an image of its own: axis {2, 3}, channel_axis 1. twi_window_lay()
+ * refuses it with TW_UNIMPLEMENTED, so that kernels that know nothing of it leave it to others. */
+bool twi_window_is_over_channels(const twi_attrs *attrs);
+tw_status twi_window_lay_over_channels(const twi_attrs *attrs, tw_shape image, twi_window *window, tw_error *error);
+
 /* Attributes of a pool that stands behind a convolution in one node, as a pool by itself has them. */
 enum { TWI_POOL_ATTRS = 4 };
 twi_attrs twi_pool_attrs(const twi_attrs *attrs, twi_attr items[TWI_POOL_ATTRS]);

@@ -184,6 +184,42 @@ static TF_Function *sum_function(const char *name, unsigned char append_hash)
     return function;
 }
 
+static TF_Operation *pool_over_channels(TF_Output x, const char *name, int64_t size, int64_t stride)
+{
+    TF_OperationDescription *d = TF_NewOperation(graph, "MaxPool", name);
+    TF_AddInput(d, x);
+    TF_SetAttrIntList(d, "ksize", (int64_t[]){1, 1, 1, size}, 4);
+    TF_SetAttrIntList(d, "strides", (int64_t[]){1, 1, 1, stride}, 4);
+    TF_SetAttrString(d, "padding", "VALID", 5);
+    return TF_FinishOperation(d, s);
+}
+
+static void maxima_are_taken_over_channels(void **state)
+{
+    (void)state;
+    TF_Output x = out(placeholder(graph, "x", TF_FLOAT, s));
+    TF_GraphSetTensorShape(graph, x, (int64_t[]){-1, -1, 3, 4}, 4, s);
+    TF_Operation *pool = pool_over_channels(x, "pool", 2, 2);
+    int64_t dims[4] = {0};
+    assert_fine(s);
+    TF_GraphGetTensorShape(graph, out(pool), dims, 4, s);
+    assert_fine(s);
+    assert_memory_equal(dims, ((int64_t[]){-1, -1, 3, 2}), sizeof dims);
+    float values[48];
+    for (int i = 0; i < 48; i++)
+        values[i] = (float)(i * 29 % 48 - 20);
+    TF_Session *session = session_of(graph, s);
+    TF_Tensor *fed = float_tensor((int64_t[]){2, 2, 3, 4}, 4, values), *maxima = run(session, x, fed, out(pool), s);
+    assert_fine(s);
+    assert_int_equal(TF_TensorElementCount(maxima), 24);
+    for (int i = 0; i < 24; i++)
+        assert_float_equal(((float *)TF_TensorData(maxima))[i],
+                           values[2 * i] > values[2 * i + 1] ? values[2 * i] : values[2 * i + 1], 0);
+    TF_DeleteTensor(maxima);
+    TF_DeleteTensor(fed);
+    close_session(session, s);
+}
+
 /* A placeholder's shape is a promise that nobody holds a client to, some of whom give a batch of what they declared. */
 static void placeholders_take_other_shapes(void **state)
 {
@@ -937,6 +973,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
+        cmocka_unit_test_setup_teardown(maxima_are_taken_over_channels, begin, end),
         cmocka_unit_test_setup_teardown(placeholders_take_other_shapes, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),

@@ -105,6 +105,20 @@ static tw_status prepare_forward(twi_prepare *p)
     return prepare(p, &p->inputs[0], &p->outputs[0]);
 }
 
+/* Over channels each row is an image of one channel. */
+static tw_status prepare_max(twi_prepare *p)
+{
+    tw_shape image = p->inputs[0].shape;
+    if (!twi_window_is_over_channels(p->attrs))
+        return prepare_forward(p);
+    pool *state = p->state = twi_alloc(sizeof *state);
+    if (!state)
+        return twi_fail_memory(p->error, "preparing a pool");
+    *state = (pool){.batch = p->outputs[0].elements ? image.dims[0] * image.dims[1] : 0, .channels = 1};
+    p->workspace = twi_widened_bytes(p);
+    return twi_window_lay_over_channels(p->attrs, image, &state->window, p->error);
+}
+
 /* Every window of a real image has a real cell; over an empty one, explicit padding makes windows that have none, of
  * which nothing is picked. */
 static tw_status prepare_picking(twi_prepare *p)
@@ -174,8 +188,8 @@ static tw_status average_pool_of_steps(const twi_run *r)
 const twi_kernel twi_cpu_pool_kernels[] = {
     {"QuantizedMaxPool", "plain", 0, prepare_forward, max_pool_of_steps, twi_free},
     {"QuantizedAvgPool", "plain", 0, prepare_forward, average_pool_of_steps, twi_free},
-    TWI_FLOAT_ROWS("MaxPool", prepare_forward, max_pool, twi_free, .accepts = accepts),
-    TWI_INTEGER_ROWS("MaxPool", prepare_forward, max_pool, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPool", prepare_max, max_pool, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPool", prepare_max, max_pool, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
     TWI_INTEGER_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
