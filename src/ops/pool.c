@@ -40,8 +40,11 @@ static tw_status max_pool_shape(twi_inference *c)
 {
     twi_window window;
     tw_shape image = c->inputs[0];
-    if (!twi_window_is_over_channels(c->attrs))
+    if (!twi_window_reaches_channels(c->attrs))
         return pool_shape(c);
+    c->outputs[0] = (tw_shape){4, {twi_dimension(image, 0), -1, -1, -1}};
+    if (!twi_window_is_over_channels(c->attrs)) /* it can be described, and read in a file, but has no kernel */
+        return twi_expect_rank(c, 0, 4);
     tw_status status = twi_window_lay_over_channels(c->attrs, image, &window, c->error);
     if (status == TW_OK)
         c->outputs[0] = twi_window_output(&window, image, twi_dimension(image, window.channel_axis));

@@ -105,8 +105,9 @@ tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape 
     if (image.rank >= 0 && image.rank != 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "images must be %s, got shape %s",
                         channels_first ? "[N,C,H,W]" : "[N,H,W,C]", tw_shape_text(image, text, sizeof text));
-    if (!filter && twi_window_is_over_channels(attrs))
-        return twi_fail(error, TW_UNIMPLEMENTED, "only MaxPool pools over channels, on CPUs");
+    if (!filter && twi_window_reaches_channels(attrs))
+        return twi_fail(error, TW_UNIMPLEMENTED,
+                        "a pool lies over height and width or, MaxPool on a CPU, over channels; not over both");
     if (filter && filter->rank >= 0 && filter->rank != 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "the filter must have rank 4, got shape %s",
                         tw_shape_text(*filter, text, sizeof text));
@@ -150,12 +151,19 @@ tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, co
     return twi_window_lay(&(twi_attrs){items, 4}, image, NULL, w, error);
 }
 
-bool twi_window_is_over_channels(const twi_attrs *attrs)
+bool twi_window_reaches_channels(const twi_attrs *attrs)
 {
     int count;
     const int64_t *size = twi_attr_ints(attrs, "ksize", &count);
     return count == 4 && strcmp(twi_attr_string(attrs, "data_format", "NHWC"), "NHWC") == 0 && size[0] == 1 &&
-           size[1] == 1 && size[2] == 1 && size[3] > 1;
+           size[3] > 1;
+}
+
+bool twi_window_is_over_channels(const twi_attrs *attrs)
+{
+    int count;
+    const int64_t *size = twi_attr_ints(attrs, "ksize", &count);
+    return twi_window_reaches_channels(attrs) && size[1] == 1 && size[2] == 1;
 }
 
 tw_status twi_window_lay_over_channels(const twi_attrs *attrs, tw_shape image, twi_window *w, tw_error *error)

@@ -29,7 +29,9 @@ tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, co
 
 /* MaxPool alone also takes a window over channels, in NHWC: ksize and strides [1,1,1,k], k a divisor of the channels.
  * It lies over {width, channels}, and each row is an image of its own: axis {2, 3}, channel_axis 1. twi_window_lay()
- * refuses it with TW_UNIMPLEMENTED, so that kernels that know nothing of it leave it to others. */
+ * refuses it with TW_UNIMPLEMENTED, so that kernels that know nothing of it leave it to others, as it does what reaches
+ * over channels and more, which nobody takes. */
+bool twi_window_reaches_channels(const twi_attrs *attrs);
 bool twi_window_is_over_channels(const twi_attrs *attrs);
 tw_status twi_window_lay_over_channels(const twi_attrs *attrs, tw_shape image, twi_window *window, tw_error *error);
 

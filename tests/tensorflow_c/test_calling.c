@@ -216,6 +216,15 @@ static void maxima_are_taken_over_channels(void **state)
         assert_float_equal(((float *)TF_TensorData(maxima))[i],
                            values[2 * i] > values[2 * i + 1] ? values[2 * i] : values[2 * i + 1], 0);
     TF_DeleteTensor(maxima);
+    TF_OperationDescription *d = TF_NewOperation(graph, "MaxPool", "whole");
+    TF_AddInput(d, x);
+    TF_SetAttrIntList(d, "ksize", (int64_t[]){1, 2, 3, 4}, 4);
+    TF_SetAttrIntList(d, "strides", (int64_t[]){1, 1, 1, 1}, 4);
+    TF_SetAttrString(d, "padding", "VALID", 5);
+    TF_Operation *whole = TF_FinishOperation(d, s);
+    assert_fine(s);
+    assert_null(run(session, x, fed, out(whole), s));
+    assert_int_equal(TF_GetCode(s), TF_UNIMPLEMENTED);
     TF_DeleteTensor(fed);
     close_session(session, s);
 }
