@@ -110,7 +110,7 @@ static void tell_texts(const twi_import_item *item, twi_attr *types)
 {
     const twi_attr *shapes = NULL;
     for (int i = 0; i < item->num_attrs; i++)
-        if (strcmp(item->attrs[i].name, "output_shapes") == 0)
+        if (strcmp(item->attrs[i].name, "output_shapes") == 0 && item->attrs[i].kind == TW_ATTR_SHAPES)
             shapes = &item->attrs[i];
     for (int i = 0; shapes && types->kind == TW_ATTR_TYPES && shapes->count == types->count && i < types->count; i++)
         if (types->types[i] == TW_VARIANT && shapes->shapes[i].rank != 0)
