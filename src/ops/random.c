@@ -114,8 +114,8 @@ static tw_status given_samples_shape(twi_inference *c, int shape, int first)
     char text[128], wanted[128];
     tw_status status = spelled_shape(c, shape);
     tw_shape all = c->outputs[0], each = c->inputs[first];
-    if (status == TW_OK && first + 1 < c->num_inputs)
-        status = twi_broadcast_shapes(c->inputs[first], c->inputs[first + 1], &each, c->error);
+    for (int i = first + 1; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_broadcast_shapes(each, c->inputs[i], &each, c->error);
     bool fits = all.rank < 0 || each.rank < 0 || all.rank >= each.rank;
     for (int i = 0; i < each.rank && all.rank >= 0 && fits; i++) {
         int64_t length = all.dims[all.rank - each.rank + i];
@@ -305,6 +305,9 @@ const twi_op twi_random_ops[] = {
     {"StatelessRandomBinomial", "shape:S, seed:Tseed, counts:T, probs:T", "output:dtype",
      "S:{int32,int64}; Tseed:{int32,int64}=int64; T:" COUNTS "=double; dtype:" COUNTS "=int64", stateless_samples_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
+    {"StatelessParameterizedTruncatedNormal",
+     "shape:S, seed:Tseed, means:dtype, stddevs:dtype, minvals:dtype, maxvals:dtype", "output:dtype",
+     "S:{int32,int64}; Tseed:{int32,int64}=int64; dtype:{float,double}", stateless_samples_shape, NULL, TWI_HOST_ONLY},
     {"StatelessShuffle", "value:T, key:uint64, counter:uint64, alg:int32", "output:T", "T:type",
      stateless_shuffle_shape, NULL, TWI_HOST_ONLY},
     {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL | TWI_HOST_ONLY},

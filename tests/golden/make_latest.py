@@ -41,6 +41,30 @@ program("cross_hashed", crossing("nls", hashed=True), fed("nls"))
 program("cross_buckets", crossing("dl", hashed=True, buckets=100), fed("dl"))
 program("cross_dense", crossing("d"), fed("d"), fed("d", table=np.zeros((2, 0), np.int64)))
 
+# ---- normal numbers between bounds: drawn as normal, uniform or exponential ones, turned and not ----
+
+
+def between(kind):
+    def build():
+        names = ("means", "stddevs", "minvals", "maxvals")
+        return [raw.StatelessParameterizedTruncatedNormal(
+            shape=holder(tf.int32, [None], "shape"), seed=holder(tf.int64, [2], "seed"),
+            **{name: holder(kind, None, name) for name in names})]
+    return build
+
+
+for kind in (tf.float32, tf.float64):
+    def bounds(low, high, mean=0, deviation=1, shape=(3,)):
+        return {"shape": i32(shape), "seed": i64([5, 6]), "means": np.array(mean, kind.as_numpy_dtype),
+                "stddevs": np.array(deviation, kind.as_numpy_dtype), "minvals": np.array(low, kind.as_numpy_dtype),
+                "maxvals": np.array(high, kind.as_numpy_dtype)}
+
+    program("between_" + kind.name, between(kind),
+            *[bounds(*pair) for pair in ((-2, 2), (-0.3, 0.4), (3, np.inf), (-np.inf, -4), (1, 1.25), (-np.inf, 1), (0.5, 9))],
+            bounds([-1, 0, 1], 4, [[0], [1.5]], [1, 2, 0.5], (5, 2, 3)), bounds(0, 1, 0, [1, 0], (0, 2)),
+            (bounds(0, 1, 0, 0), "Invalid parameters"), (bounds(1, 1), "Invalid parameters"),
+            (bounds(-np.inf, np.inf), "Invalid parameters"), (bounds(0, 1, 0, [1, 1], (2, 3)), "broadcasted shape"))
+
 # ---- a generator that ops move on themselves ----
 
 

@@ -300,6 +300,140 @@ static tw_status run_kept_binomial(const twi_run *r)
     return status == TW_OK ? draw_binomials(r, 3, start) : status;
 }
 
+/* ---- normal numbers between bounds ------------------------------------------------------------------------------ */
+
+enum { MOST_TRIES = 1000 };
+
+/* Bounds in standard deviations from the mean; the lower one is finite, and perhaps both are turned around the mean. */
+typedef struct truncation {
+    tw_dtype dtype;
+    double mean, deviation, low, high;
+} truncation;
+
+/* The numbers of one block, and how many these are. */
+static int draw_block(twi_philox *philox, tw_dtype dtype, bool normal, double out[4])
+{
+    uint32_t words[4];
+    float pair[2];
+    twi_philox_next(philox, words);
+    if (dtype == TW_FLOAT64) {
+        out[0] = twi_uniform_double(words[0], words[1]);
+        out[1] = twi_uniform_double(words[2], words[3]);
+        if (normal)
+            twi_normal_pair_double(words, out);
+        return 2;
+    }
+    for (int i = 0; i < 4; i += 2) {
+        out[i] = twi_uniform_float(words[i]);
+        out[i + 1] = twi_uniform_float(words[i + 1]);
+        twi_normal_pair(words[i], words[i + 1], pair);
+        for (int k = 0; k < 2 && normal; k++)
+            out[i + k] = pair[k];
+    }
+    return 4;
+}
+
+/* Some numbers, and which of them are drawn: normal ones where many lie between the bounds; else uniform ones where
+ * these are near each other; else exponential ones from the lower bound on (https://doi.org/10.1007/BF00143942). */
+static int propose(twi_philox *philox, const truncation *t, double z[4], bool fits[4])
+{
+    const tw_dtype type = t->dtype;
+    const double near = rounded(type, 1.3), low = t->low, root = rounded(type, sqrt(rounded(type, low * low) + 4));
+    double drawn[4], second[4];
+    if ((low < -near && t->high >= 0) || (t->high > near && low <= 0)) {
+        int count = draw_block(philox, type, true, z);
+        for (int i = 0; i < count; i++)
+            fits[i] = z[i] >= low && z[i] <= t->high;
+        return count;
+    }
+    int count = draw_block(philox, type, false, drawn);
+    if (t->high - low < 2 * exp(0.5 + low * (low - root) / 4) / (low + root)) {
+        draw_block(philox, type, false, second);
+        for (int i = 0; i < count; i++) {
+            z[i] = rounded(type, rounded(type, drawn[i] * rounded(type, t->high - low)) + low);
+            fits[i] = second[i] <= exp(((low < 0 ? 0 : low * low) - z[i] * z[i]) / 2);
+        }
+        return count;
+    }
+    double alpha = rounded(type, (low + root) / 2);
+    for (int i = 0; i < count / 2; i++) {
+        z[i] = rounded(type, rounded(type, -log(drawn[2 * i]) / alpha) + low);
+        double x = low < alpha ? alpha - z[i] : low - alpha;
+        fits[i] = drawn[2 * i + 1] <= exp(-x * x / 2) && z[i] < t->high;
+    }
+    return count / 2;
+}
+
+/* Where element i of a batch lies in a tensor that is broadcast to it. */
+static int64_t element_of(tw_shape batch, int64_t i, tw_shape shape)
+{
+    int64_t at = 0, step = 1;
+    for (int axis = batch.rank - 1, own = shape.rank - 1; own >= 0; axis--, own--) {
+        at += shape.dims[own] > 1 ? i % batch.dims[axis] * step : 0;
+        step *= shape.dims[own];
+        i /= batch.dims[axis];
+    }
+    return at;
+}
+
+static tw_status find_truncation(const twi_run *r, tw_shape batch, int64_t i, truncation *t)
+{
+    double given[4]; /* mean, deviation, bounds */
+    for (int k = 0; k < 4; k++) {
+        tw_tensor tensor = {.dtype = t->dtype, .data = (void *)r->inputs[2 + k]};
+        given[k] = tw_tensor_value(&tensor, element_of(batch, i, r->input_operands[2 + k].shape));
+    }
+    t->mean = given[0];
+    t->deviation = given[1];
+    if (!(given[1] > 0 && given[2] < given[3] && (isfinite(given[2]) || isfinite(given[3]))))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "'%s': Invalid parameters: element %lld has deviation %g and bounds %g and %g, expected more "
+                        "than 0, and two in order of which one is finite",
+                        r->node, (long long)i, given[1], given[2], given[3]);
+    bool turned = given[2] == -INFINITY || given[3] < given[0];
+    t->deviation = turned ? -given[1] : given[1];
+    t->low = rounded(t->dtype, rounded(t->dtype, given[turned ? 3 : 2] - t->mean) / t->deviation);
+    t->high = rounded(t->dtype, rounded(t->dtype, given[turned ? 2 : 3] - t->mean) / t->deviation);
+    return TW_OK;
+}
+
+/* shape, seed, means, deviations, lower and upper bounds. The stream goes on from number to number, as TensorFlow's
+ * does with one thread. */
+static tw_status run_truncated(const twi_run *r)
+{
+    const twi_operand *out = &r->output_operands[0];
+    twi_philox philox = twi_random_seeded(r, 1);
+    tw_shape batch = {0};
+    for (int k = 2; k < 6; k++)
+        batch.rank = r->input_operands[k].shape.rank > batch.rank ? r->input_operands[k].shape.rank : batch.rank;
+    for (int i = 0; i < batch.rank; i++)
+        batch.dims[i] = out->shape.dims[out->shape.rank - batch.rank + i];
+    int64_t batches = tw_shape_elements(batch), samples = batches ? out->elements / batches : 0;
+    for (int64_t i = 0; i < batches && samples; i++) {
+        truncation t = {.dtype = out->dtype};
+        tw_status status = find_truncation(r, batch, i, &t);
+        int tries = 0;
+        for (int64_t sample = 0; sample < samples && status == TW_OK;) {
+            double z[4];
+            bool fits[4];
+            int count = propose(&philox, &t, z, fits);
+            for (int k = 0; k < count && sample < samples; k++) {
+                tries = fits[k] ? 0 : tries + 1;
+                if (fits[k])
+                    put(out->dtype, r->outputs[0], sample++ * batches + i,
+                        rounded(t.dtype, z[k] * t.deviation) + t.mean);
+            }
+            if (tries >= MOST_TRIES)
+                status = twi_fail(r->error, TW_INVALID_ARGUMENT,
+                                  "'%s': none of %d numbers lies between the bounds %g and %g", r->node, tries, t.low,
+                                  t.high);
+        }
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_random_tried_kernels[] = {
     {"RandomGamma", "plain", 0, twi_random_prepare, run_gamma},
     {"RandomPoissonV2", "plain", 0, twi_random_prepare, run_poisson},
@@ -307,6 +441,7 @@ const twi_kernel twi_cpu_random_tried_kernels[] = {
     {"StatelessRandomGammaV3", "plain", 0, NULL, run_keyed_gamma},
     {"StatelessRandomPoisson", "plain", 0, NULL, run_stateless_poisson},
     {"StatelessRandomBinomial", "plain", 0, NULL, run_stateless_binomial},
+    {"StatelessParameterizedTruncatedNormal", "plain", 0, NULL, run_truncated},
     {"StatefulRandomBinomial", "plain", 0, twi_random_prepare_kept, run_kept_binomial},
     {0},
 };
