@@ -388,6 +388,22 @@ static void ragged_features_of_sequences_are_refused_by_the_types_of_their_split
     }
 }
 
+static void samples_of_a_sound_that_no_memory_holds_are_refused(void **state)
+{
+    fixture *f = *state;
+    static const char silence[] = "RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"
+                                  "data\2\0\0\0\0\0";
+    tw_tensor *result = NULL, *bytes = tw_tensor_string(silence, sizeof silence - 1);
+    tw_attr attrs[] = {tw_attr_int("desired_channels", INT64_MAX), tw_attr_int("desired_samples", INT64_MAX)};
+    tw_output sound = tw_constant(f->g, bytes);
+    tw_tensor_release(bytes);
+    tw_output y = tw_node_output(tw_add_node(f->g, "DecodeWav", "sound", &sound, 1, attrs, 2), 0);
+    assert_string_equal(tw_graph_message(f->g), "");
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    tw_error error = {0};
+    assert_fails(tw_session_run(f->s, NULL, 0, &y, 1, &result, &error), TW_RESOURCE_EXHAUSTED, "sound");
+}
+
 static void bands_of_a_cepstrum_that_no_int_holds_are_refused(void **state)
 {
     fixture *f = *state;
@@ -418,6 +434,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(feeds_must_be_outputs_of_the_graph_with_tensors, setup, teardown),
         cmocka_unit_test_setup_teardown(variables_must_be_of_the_graph_and_on_a_device_that_there_is, setup, teardown),
         cmocka_unit_test(ragged_features_of_sequences_are_refused_by_the_types_of_their_splits),
+        cmocka_unit_test_setup_teardown(samples_of_a_sound_that_no_memory_holds_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(bands_of_a_cepstrum_that_no_int_holds_are_refused, setup, teardown),
         cmocka_unit_test(an_axis_that_no_tensor_has_is_refused),
         cmocka_unit_test(a_crash_leaves_a_report_that_names_the_node),

@@ -86,7 +86,7 @@ static tw_status run_decode(const twi_run *r)
     int64_t samples = wanted[0] < 0 ? w.count : wanted[0], channels = wanted[1] < 0 ? w.channels : wanted[1];
     *(int32_t *)r->outputs[1] = w.rate;
     status = twi_make_output(r, 0, TW_SHAPE(samples, channels), (void **)&to);
-    for (int64_t i = 0; i < samples * channels && status == TW_OK; i++) {
+    for (int64_t i = 0; status == TW_OK && i < samples * channels; i++) {
         int64_t sample = i / channels, channel = i % channels < w.channels ? i % channels : w.channels - 1;
         const char *at = w.samples + 2 * (sample * w.channels + channel);
         to[i] = sample < w.count ? (float)(int16_t)short_at(at) / 32768 : 0;
