@@ -165,6 +165,50 @@ static void a_loop_has_many_values(void **state)
     end();
 }
 
+/* Most of what such a plan has lies in slots (plan/memory.c), which are given back in the order of time. */
+static void thousands_of_values_keep_to_their_memory(void **state)
+{
+    (void)state;
+    enum { TIMES = 6000, BACK = 5, LONGEST = 300 };
+    static uint32_t sums[TIMES + BACK];
+    static tw_output values[TIMES + BACK];
+    int32_t numbers[LONGEST], *got;
+    tw_error error = {0};
+    tw_session *s;
+    tw_tensor *one = tw_tensor_int32(1), *result = NULL;
+    begin();
+    tw_output fed = tw_placeholder(g, TW_INT32, TW_SCALAR);
+    for (int i = 0; i < BACK; i++) {
+        values[i] = tw_add(g, fed, tw_scalar_of(g, TW_INT32, i));
+        sums[i] = (uint32_t)i + 1;
+    }
+    for (int i = 0; i < TIMES; i++) { /* values[i]: numbers of some length; sums[i]: theirs, as 32 bits hold them */
+        int length = 1 + i * 7 % LONGEST;
+        uint32_t sum = 0;
+        for (int k = 0; k < length; k++) {
+            numbers[k] = i + k;
+            sum += (uint32_t)numbers[k] * sums[i + BACK - 1];
+        }
+        sums[i + BACK] = sum + (uint32_t)length * sums[i];
+        tw_output last = tw_reduce_sum(g, values[i + BACK - 1], NULL, 0, false);
+        tw_output first = tw_reduce_sum(g, values[i], NULL, 0, false);
+        tw_output times = tw_mul(g, tw_constant_int32s(g, TW_SHAPE(length), numbers), last);
+        values[i + BACK] = tw_add(g, times, first);
+    }
+    tw_output y = tw_reduce_sum(g, values[TIMES + BACK - 1], NULL, 0, false);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    for (int run = 0; run < 2; run++) {
+        assert_ok(tw_session_run(s, &(tw_feed){fed, one}, 1, &y, 1, &result, &error));
+        got = tw_tensor_data(result);
+        assert_int_equal((uint32_t)*got, sums[TIMES + BACK - 1]);
+    }
+    tw_tensor_release(one);
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +220,7 @@ int main(void)
         cmocka_unit_test(many_variables_are_looked_at_by_reference),
         cmocka_unit_test(many_nodes_differ_only_in_what_they_wait_for),
         cmocka_unit_test(a_loop_has_many_values),
+        cmocka_unit_test(thousands_of_values_keep_to_their_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
