@@ -31,6 +31,8 @@ static void batch_axes(product *d, tw_shape a, tw_shape b, tw_shape out)
         a_next *= da;
         b_next *= db;
     }
+    if (tw_shape_elements(out) == 0) /* of products without elements there may be any number */
+        d->batches = 0;
 }
 
 static tw_status prepare(twi_prepare *p)
