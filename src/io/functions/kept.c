@@ -82,26 +82,22 @@ static tw_status add_arguments(twi_functions *f, const Twi__NodeDef *node, char 
 /* What it gives, under its name. */
 tw_status twi_lower_add_given(twi_functions *f, const char *name, const twi_function_call *c)
 {
-    Twi__AttrValue__ListValue *list = twi_arena_alloc(f->arena, sizeof *list);
     const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (c->num_results + c->num_controls + 1));
-    twi_attr_value types = {.name = "T"};
-    if (!list || !inputs)
+    Twi__AttrValue__ListValue list = TWI__ATTR_VALUE__LIST_VALUE__INIT;
+    list.n_type = c->num_results;
+    list.type = twi_arena_alloc(f->arena, sizeof *list.type * (c->num_results + 1));
+    if (!inputs || !list.type)
         return twi_lower_fail_memory(f);
-    twi__attr_value__list_value__init(list);
-    list->n_type = c->num_results;
-    list->type = twi_arena_alloc(f->arena, sizeof *list->type * (c->num_results + 1));
-    for (size_t i = 0; i < c->num_results && list->type; i++) {
-        list->type[i] = c->place.function->signature->output_arg[i]->type;
+    for (size_t i = 0; i < c->num_results; i++) {
+        list.type[i] = c->place.function->signature->output_arg[i]->type;
         inputs[i] = c->results[i];
     }
     for (size_t i = 0; i < c->num_controls; i++)
         inputs[c->num_results + i] = c->controls[i];
-    twi__attr_value__init(&types.value);
-    types.value.value_case = TWI__ATTR_VALUE__VALUE_LIST;
-    types.value.list = list;
-    return list->type ? twi_lower_add(f, c->num_results ? "IdentityN" : "NoOp", name, c->place.device, inputs,
-                                      c->num_results + c->num_controls, &types, c->num_results > 0)
-                      : twi_lower_fail_memory(f);
+    twi_attr_value types = twi_list_value(f, "T", &list);
+    return types.value.list ? twi_lower_add(f, c->num_results ? "IdentityN" : "NoOp", name, c->place.device, inputs,
+                                            c->num_results + c->num_controls, &types, c->num_results > 0)
+                            : twi_lower_fail_memory(f);
 }
 
 /* A node whose op is the function itself. */

@@ -10,56 +10,52 @@ tw_status twi_lower_fail_memory(const twi_functions *f)
     return twi_fail_memory(f->error, "inlining functions");
 }
 
-twi_attr_value twi_type_value(const char *name, int32_t type)
+static twi_attr_value value_of(const char *name, Twi__AttrValue__ValueCase kind)
 {
     twi_attr_value a = {.name = name};
     twi__attr_value__init(&a.value);
-    a.value.value_case = TWI__ATTR_VALUE__VALUE_TYPE;
+    a.value.value_case = kind;
+    return a;
+}
+
+twi_attr_value twi_type_value(const char *name, int32_t type)
+{
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE_TYPE);
     a.value.type = type;
     return a;
 }
 
 twi_attr_value twi_int_value(const char *name, int64_t i)
 {
-    twi_attr_value a = {.name = name};
-    twi__attr_value__init(&a.value);
-    a.value.value_case = TWI__ATTR_VALUE__VALUE_I;
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE_I);
     a.value.i = i;
     return a;
 }
 
 twi_attr_value twi_bool_value(const char *name, bool b)
 {
-    twi_attr_value a = {.name = name};
-    twi__attr_value__init(&a.value);
-    a.value.value_case = TWI__ATTR_VALUE__VALUE_B;
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE_B);
     a.value.b = b;
     return a;
 }
 
 twi_attr_value twi_text_value(const char *name, const char *text)
 {
-    twi_attr_value a = {.name = name};
-    twi__attr_value__init(&a.value);
-    a.value.value_case = TWI__ATTR_VALUE__VALUE_S;
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE_S);
     a.value.s = (ProtobufCBinaryData){strlen(text), (uint8_t *)text};
     return a;
 }
 
 twi_attr_value twi_place_value(const char *name, char *place)
 {
-    twi_attr_value a = {.name = name};
-    twi__attr_value__init(&a.value);
-    a.value.value_case = TWI__ATTR_VALUE__VALUE_PLACEHOLDER;
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE_PLACEHOLDER);
     a.value.placeholder = place;
     return a;
 }
 
 twi_attr_value twi_list_value(twi_functions *f, const char *name, const Twi__AttrValue__ListValue *list)
 {
-    twi_attr_value a = {.name = name};
-    twi__attr_value__init(&a.value);
-    a.value.value_case = TWI__ATTR_VALUE__VALUE_LIST;
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE_LIST);
     a.value.list = twi_arena_copy(f->arena, list, sizeof *list);
     f->lacks_memory |= !a.value.list;
     return a;
@@ -67,10 +63,10 @@ twi_attr_value twi_list_value(twi_functions *f, const char *name, const Twi__Att
 
 twi_attr_value twi_copied_value(const Twi__NodeDef *node, const char *name)
 {
-    twi_attr_value a = {.name = name};
-    twi__attr_value__init(&a.value);
-    if (twi_lower_attr(node, name))
-        a.value = *twi_lower_attr(node, name);
+    twi_attr_value a = value_of(name, TWI__ATTR_VALUE__VALUE__NOT_SET);
+    const Twi__AttrValue *value = twi_lower_attr(node, name);
+    if (value)
+        a.value = *value;
     return a;
 }
 
@@ -114,11 +110,9 @@ tw_status twi_lower_add_const(twi_functions *f, const char *name, const char *de
                               tw_shape shape, const Twi__TensorProto *values)
 {
     Twi__TensorProto *tensor = twi_arena_copy(f->arena, values, sizeof *tensor);
-    twi_attr_value attrs[] = {twi_type_value("dtype", values->dtype), {.name = "value"}};
+    twi_attr_value attrs[] = {twi_type_value("dtype", values->dtype), value_of("value", TWI__ATTR_VALUE__VALUE_TENSOR)};
     if (!tensor || !(tensor->tensor_shape = twi_shape_to_proto(f->arena, shape)))
         return twi_lower_fail_memory(f);
-    twi__attr_value__init(&attrs[1].value);
-    attrs[1].value.value_case = TWI__ATTR_VALUE__VALUE_TENSOR;
     attrs[1].value.tensor = tensor;
     return twi_lower_add(f, "Const", name, device, &control, 1, attrs, 2);
 }
