@@ -165,6 +165,23 @@ static void a_loop_has_many_values(void **state)
     end();
 }
 
+static void many_loops_follow_each_other_and_have_gradients(void **state)
+{
+    (void)state;
+    enum { LOOPS = 1200 };
+    begin();
+    tw_output values[] = {x}, gradient;
+    for (int i = 0; i < LOOPS; i++)
+        TW_LOOP(g, values, 1)
+        {
+            tw_while(g, tw_less(g, tw_round_number(g), tw_scalar_of(g, TW_INT32, 2)));
+            values[0] = tw_tanh(g, values[0]);
+        }
+    tw_gradients(g, values, 1, NULL, &x, 1, &gradient);
+    run((tw_output){0}, gradient);
+    end();
+}
+
 /* Most of what such a plan has lies in slots (plan/memory.c), which are given back in the order of time. */
 static void thousands_of_values_keep_to_their_memory(void **state)
 {
@@ -220,6 +237,7 @@ int main(void)
         cmocka_unit_test(many_variables_are_looked_at_by_reference),
         cmocka_unit_test(many_nodes_differ_only_in_what_they_wait_for),
         cmocka_unit_test(a_loop_has_many_values),
+        cmocka_unit_test(many_loops_follow_each_other_and_have_gradients),
         cmocka_unit_test(thousands_of_values_keep_to_their_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

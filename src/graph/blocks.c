@@ -11,12 +11,15 @@
 
 #include "graph/graph.h"
 
+#include <stdio.h>
+
 void twi_blocks_free(tw_graph *graph)
 {
     for (twi_block *b = graph->latest_block; b; b = b->before) {
         twi_array_free(&b->passages);
         twi_array_free(&b->turns);
     }
+    twi_map_free(&graph->branches_by_predicate);
 }
 
 static tw_status fail_memory(tw_graph *graph)
@@ -43,11 +46,16 @@ twi_block *twi_branch_find(tw_graph *graph, twi_block *outer, tw_output predicat
                        predicate.node ? tw_dtype_name(tw_output_dtype(predicate)) : "a dead output");
         return NULL;
     }
-    twi_block *b = graph->latest_block;
-    while (b && (b->outer != outer || b->predicate.node != predicate.node || b->predicate.index != predicate.index ||
-                 b->value != value))
-        b = b->before;
-    return b ? b : make(graph, (twi_block){.outer = outer, .predicate = predicate, .value = value});
+    char key[64];
+    snprintf(key, sizeof key, "%d:%d=%d in %p", predicate.node->id, predicate.index, value, (void *)outer);
+    twi_block *b = twi_map_get(&graph->branches_by_predicate, key);
+    if (b)
+        return b;
+    const char *kept = twi_arena_strdup(&graph->arena, key);
+    b = make(graph, (twi_block){.outer = outer, .predicate = predicate, .value = value});
+    if (b && (!kept || !twi_map_put(&graph->branches_by_predicate, kept, b)))
+        fail_memory(graph);
+    return graph->error.status == TW_OK ? b : NULL;
 }
 
 twi_block *twi_loop_begin(tw_graph *graph, twi_block *outer, const char *frame)

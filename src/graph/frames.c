@@ -8,6 +8,7 @@ void twi_frames_free(twi_frames *frames)
     for (int i = 0; i < frames->items.count; i++) {
         twi_array_free(&frames->items.items[i].nodes);
         twi_array_free(&frames->items.items[i].exits);
+        twi_array_free(&frames->items.items[i].frames);
     }
     twi_array_free(&frames->items);
     twi_map_free(&frames->by_name);
@@ -34,6 +35,7 @@ int twi_frame_number(twi_frames *frames, int parent, const char *name)
         return (int)found - 1;
     twi_frame made = {.name = name, .parent = parent, .depth = frames->items.items[parent].depth + 1};
     bool fits = key && twi_push(&frames->items, made) &&
+                twi_push(&frames->items.items[parent].frames, frames->items.count - 1) &&
                 twi_map_put(&frames->by_name, key, (void *)(uintptr_t)frames->items.count);
     return fits ? frames->items.count - 1 : -1;
 }

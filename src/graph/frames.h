@@ -15,6 +15,7 @@ typedef struct twi_frame {
     const tw_node *second_cond;       /* one too many */
     TWI_ARRAY(const tw_node *) nodes; /* that are in it, but not in one of its own frames */
     TWI_ARRAY(const tw_node *) exits; /* which are its parent's nodes */
+    TWI_ARRAY(int) frames;            /* whose parent it is */
 } twi_frame;
 
 typedef struct twi_frames {

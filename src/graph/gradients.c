@@ -308,18 +308,21 @@ static tw_status sweep_loop(twi_sweep *s, tw_node *exit)
     return twi_sweep_loop(s, exit);
 }
 
+static tw_status sweep_node(twi_sweep *s, tw_node *node)
+{
+    if (twi_op_is(node->op, TWI_EXIT))
+        return sweep_loop(s, node);
+    return must_visit(s, node) && !twi_sweep_round(s, node) ? differentiate(s, node) : TW_OK;
+}
+
 tw_status twi_sweep_nodes(twi_sweep *s, int frame)
 {
     tw_status status = TW_OK;
-    for (int k = 0; k < s->reached.count && status == TW_OK; k++) {
-        tw_node *node = s->graph->nodes.items[s->reached.items[k]];
-        if (twi_sweep_frame(s, node) != frame)
-            continue;
-        if (twi_op_is(node->op, TWI_EXIT))
-            status = sweep_loop(s, node);
-        else if (must_visit(s, node) && !twi_sweep_round(s, node))
-            status = differentiate(s, node);
-    }
+    const twi_frame *of = s->graph->loops ? &s->frames.items.items[frame] : NULL;
+    for (int k = of ? of->nodes.count - 1 : -1; k >= 0 && status == TW_OK; k--)
+        status = sweep_node(s, s->graph->nodes.items[of->nodes.items[k]->id]);
+    for (int k = 0; k < s->reached.count && !of && status == TW_OK; k++)
+        status = sweep_node(s, s->graph->nodes.items[s->reached.items[k]]);
     return status != TW_OK ? status : s->graph->error.status;
 }
 
@@ -375,6 +378,10 @@ static tw_status find_home(twi_sweep *s, const tw_output *ys, int num_ys, const 
     for (int i = 0; i < num_ys + num_xs; i++) {
         const tw_node *node = i < num_ys ? ys[i].node : xs[i - num_ys].node;
         int frame = node ? s->frames.of[node->id] : s->home;
+        if (frame < 0)
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT,
+                                  "gradients: '%s' takes something of a loop and something of outside, or of two loops",
+                                  node->name);
         if (frame != s->home)
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT,
                                   "gradients: '%s' is computed in the rounds of a loop, and '%s' is not in the same",

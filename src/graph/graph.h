@@ -60,6 +60,7 @@ struct tw_graph {
     bool branches, loops;                   /* some node is a Switch or a Merge; of a loop */
     struct twi_branches *conditions;        /* branches.c; NULL until somebody asks */
     struct twi_block *latest_block;         /* of those that it was built in */
+    twi_map branches_by_predicate;          /* blocks.c */
     int64_t seed;
     bool has_seed;
     int uncounted;                          /* nodes that seeds of random ops pass over, so that a network draws the same

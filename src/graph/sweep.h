@@ -25,11 +25,6 @@ typedef struct twi_sweep {
     struct twi_back *back; /* the loop that it goes back through; NULL: none (loop_gradients.c) */
 } twi_sweep;
 
-static inline int twi_sweep_frame(const twi_sweep *s, const tw_node *node)
-{
-    return s->graph->loops ? s->frames.of[node->id] : 0;
-}
-
 bool twi_sweep_arrive(twi_sweep *s, tw_output at, tw_output gradient);
 /* The gradient of one output: what arrived, added up; {NULL, 0} if nothing did. */
 tw_output twi_sweep_sum(twi_sweep *s, tw_output at);

@@ -77,6 +77,7 @@ struct twi_node {
     unsigned seen, goal;
     int room;                        /* for controls */
     bool owns_attrs, gone;
+    bool is_users;                   /* what its origin became, not something made beside it */
     bool opaque;                     /* passes values on of which none was known to be constant: no need to look behind it */
 };
 

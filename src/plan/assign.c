@@ -26,11 +26,10 @@ static void give_devices(const twi_planning *p)
 static tw_status ask_for_kernel(twi_planning *p, const twi_node *node)
 {
     twi_device *device = p->request->devices->items[node->device];
-    bool is_users = node->origin && p->plan->origins[node->origin->id] == node;
     tw_error refusal;
     twi_clear_error(&refusal);
     tw_status status = twi_node_accepted(node, device, p->request->plain_kernels, &refusal, p->error);
-    if (status == TW_UNIMPLEMENTED && is_users && refusal.message[0] &&
+    if (status == TW_UNIMPLEMENTED && node->is_users && refusal.message[0] &&
         twi_placement_refuse(p->request->placement, node->origin, refusal.message, p->error) != TW_OK)
         return TW_RESOURCE_EXHAUSTED;
     return status;

@@ -29,7 +29,7 @@ enum { MOST_BORDERS = 1000 }; /* one behind the other; each part is planned by i
 /* Of a value that a node of the user's graph has in the region; one in a branch that never runs has none. */
 static bool is_unknown(const twi_copying *c, tw_output output)
 {
-    const twi_value *row = c->outputs[output.node->id];
+    const twi_value *row = c->of[output.node->id].outputs;
     twi_value value = row ? row[output.index] : (twi_value){0};
     return value.node && !twi_shape_is_settled(value);
 }
@@ -74,8 +74,8 @@ static bool was_asked(uint64_t asked, int input)
 /* Nothing is left of it but constants; or it never runs. */
 static bool is_settled(const twi_copying *c, const tw_node *node)
 {
-    const twi_value *row = c->outputs[node->id];
-    bool settled = !c->nodes[node->id];
+    const twi_value *row = c->of[node->id].outputs;
+    bool settled = !c->of[node->id].node;
     for (int i = 0; i < node->num_outputs && settled; i++)
         settled = !row || !row[i].node || twi_constant(row[i]);
     return settled;
@@ -85,7 +85,7 @@ static bool is_settled(const twi_copying *c, const tw_node *node)
  * border alone. */
 static bool is_decided_late(const twi_copying *c, const tw_node *node)
 {
-    const twi_guard *conditions = c->conditions ? c->conditions[node->id] : NULL;
+    const twi_guard *conditions = c->conditions ? c->of[node->id].conditions : NULL;
     bool late = false;
     for (; conditions && conditions != &twi_never && !late; conditions = conditions->rest) {
         const twi_node *predicate = c->region->nodes.items[conditions->last.predicate];
@@ -98,7 +98,7 @@ static bool is_decided_late(const twi_copying *c, const tw_node *node)
 /* A shape that is not known and will be: it follows from values that are asked for, or from which branch is taken. */
 static bool will_be_known(const twi_copying *c, const tw_node *node)
 {
-    const twi_node *made = c->nodes[node->id];
+    const twi_node *made = c->of[node->id].node;
     return has_unknown_outputs(c, node) && !twi_op_is(made ? made->op : node->op, TWI_MAKES_SHAPE) &&
            (c->region->asked || twi_op_is(node->op, TWI_MERGE));
 }
@@ -119,7 +119,7 @@ tw_status twi_find_late(twi_copying *c, const tw_node *node)
     if (!c->unknown || twi_copy_is_done(c, node))
         return TW_OK;
     bool decided = is_decided_late(c, node);
-    bool never = c->conditions && c->conditions[node->id] == &twi_never;
+    bool never = c->conditions && c->of[node->id].conditions == &twi_never;
     bool may_act = never && twi_follows_late(c, node); /* what it comes after */
     if (is_settled(c, node) && !decided && !may_act && !reshapes)
         return TW_OK;
@@ -168,7 +168,7 @@ static bool note_writes(making *m, const twi_node *node)
 
 static bool reads_unwritten(const making *m, const tw_node *node)
 {
-    const twi_node *read = m->c->nodes[node->id];
+    const twi_node *read = m->c->of[node->id].node;
     return twi_op_is(node->op, TWI_READ) && read && !has_unknown_outputs(m->c, node) &&
            !twi_map_get(&m->written, variable_name(read->inputs[0].node));
 }
@@ -179,11 +179,11 @@ static bool is_made_again(const making *m, const tw_node *node)
     const twi_copying *c = m->c;
     bool gives_handle = node->num_outputs > 0 && (node->output_types[0] == TW_RESOURCE ||
                                                   twi_output_is_reference((tw_output){(tw_node *)node, 0}));
-    if (c->fed[node->id] || twi_copy_is_done(c, node))
+    if (c->of[node->id].fed || twi_copy_is_done(c, node))
         return false;
     bool is_kept = node->op->makes == TWI_MAKES_RECIPE || node->op->makes == TWI_MAKES_TABLE;
     bool makes = gives_handle && (!node->num_inputs || is_kept);
-    return twi_op_is(node->op, TWI_CONSTANT) || c->views[node->id] || makes ||
+    return twi_op_is(node->op, TWI_CONSTANT) || c->of[node->id].views || makes ||
            (gives_handle && twi_op_is(node->op, TWI_PASSES | TWI_SWITCH | TWI_MERGE | TWI_ENTER)) ||
            reads_unwritten(m, node);
 }
@@ -242,7 +242,7 @@ static bool take_control(making *m, const tw_node *before)
         return true;
     }
     m->ends[before->id] = true;
-    return !((c->conditions && c->conditions[before->id]) || feed_of(c, output) >= 0) || add_crossing(m, output);
+    return !((c->conditions && c->of[before->id].conditions) || feed_of(c, output) >= 0) || add_crossing(m, output);
 }
 
 /* What an assignment that changes a variable's shape gives it, and whether its branch was taken. */
@@ -253,7 +253,7 @@ static bool take_reshapes(making *m)
     for (int i = 0; i < c->reshaping.count && fits; i++) {
         const tw_node *node = c->reshaping.items[i].assign;
         fits = !node || add_crossing(m, node->inputs[1]);
-        if (fits && node && c->conditions && c->conditions[node->id])
+        if (fits && node && c->conditions && c->of[node->id].conditions)
             fits = add_crossing(m, (tw_output){(tw_node *)node, -1});
     }
     return fits;
@@ -323,8 +323,8 @@ static tw_status give_crossing(making *m, twi_crossing *crossing)
 {
     twi_copying *c = m->c;
     tw_output output = crossing->output;
-    const twi_value *row = c->outputs[output.node->id];
-    twi_value value = output.index < 0 ? twi_out(c->nodes[output.node->id], -1)
+    const twi_value *row = c->of[output.node->id].outputs;
+    twi_value value = output.index < 0 ? twi_out(c->of[output.node->id].node, -1)
                       : row            ? row[output.index]
                                        : (twi_value){0};
     twi_node *guard = NULL;
@@ -348,8 +348,8 @@ static tw_status give_crossings(making *m)
     for (int i = 0; i < m->crossings.count && status == TW_OK; i++)
         status = give_crossing(m, &m->crossings.items[i]);
     for (int id = 0; id < c->p->request->graph->nodes.count && status == TW_OK; id++)
-        if ((m->ends[id] && c->nodes[id] && !c->fed[id]) || twi_copy_effect(c, id))
-            status = give(m, twi_out(c->nodes[id], -1), NULL);
+        if ((m->ends[id] && c->of[id].node && !c->of[id].fed) || twi_copy_effect(c, id))
+            status = give(m, twi_out(c->of[id].node, -1), NULL);
     return status;
 }
 
@@ -381,7 +381,7 @@ static bool note_done(making *m)
         memcpy(late, c->late, (size_t)count);
     for (int id = 0; id < count && done; id++) {
         const tw_node *node = c->p->request->graph->nodes.items[id];
-        bool early = (c->needed[id] || c->fed[id]) && !c->late[id];
+        bool early = (c->of[id].needed || c->of[id].fed) && !c->late[id];
         done[id] = twi_copy_is_done(c, node) || (early && !is_made_again(m, node));
     }
     for (int i = 0; i < c->reshaping.count && done; i++)
@@ -415,8 +415,8 @@ static bool find_written(making *m)
     bool fits = true;
     for (int id = 0; id < c->p->request->graph->nodes.count && fits; id++) {
         m->behind[id] = c->late[id];
-        if (c->needed[id] && !c->late[id] && !c->fed[id] && c->nodes[id])
-            fits = note_writes(m, c->nodes[id]);
+        if (c->of[id].needed && !c->late[id] && !c->of[id].fed && c->of[id].node)
+            fits = note_writes(m, c->of[id].node);
     }
     for (int i = 0; i < c->reshaping.count && fits; i++)
         fits = !c->reshaping.items[i].assign ||
@@ -473,7 +473,7 @@ static bool keep_crossings(making *m)
 /* What became of late nodes is for the plan behind to say. */
 static void forget_late(twi_copying *c)
 {
-    for (int id = 0; id < c->p->request->graph->nodes.count; id++)
+    for (int id = 0; id < c->p->plan->num_origins; id++)
         if (c->late[id])
             c->p->plan->origins[id] = NULL;
 }

@@ -28,7 +28,7 @@ static twi_value follow(twi_value value)
 static tw_status find_predicate(const twi_copying *c, const tw_node *node, twi_value *predicate)
 {
     char text[128];
-    twi_value value = c->outputs[node->inputs[1].node->id][node->inputs[1].index];
+    twi_value value = c->of[node->inputs[1].node->id].outputs[node->inputs[1].index];
     if (twi_copy_refers(c, node->inputs[1]))
         return twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' decides by a reference", node->op->name, node->name);
     *predicate = value = follow(value);
@@ -60,7 +60,7 @@ static tw_status conditions_of_fed(twi_copying *c, tw_output output, twi_guard *
     if (!here || c->frames->of[output.node->id] != here || !c->frames->gated[output.node->id])
         return TW_OK;
     tw_output cond = c->frames->items.items[here].cond->inputs[0];
-    return with_literal(c, NULL, follow(c->outputs[cond.node->id][cond.index]), true, conditions);
+    return with_literal(c, NULL, follow(c->of[cond.node->id].outputs[cond.index]), true, conditions);
 }
 
 /* ---- behind a border --------------------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static tw_status conditions_of(twi_copying *c, tw_output output, twi_guard **con
     }
     if (twi_copy_is_fed(c, output) || (output.index < 0 && twi_copy_is_wholly_fed(c, output.node)))
         return conditions_of_fed(c, output, conditions);
-    *conditions = c->conditions[output.node->id];
+    *conditions = c->of[output.node->id].conditions;
     if (output.index < 0 || *conditions == &twi_never || !twi_op_is(output.node->op, TWI_SWITCH))
         return TW_OK;
     if (is_settled(c, output, &taken)) {
@@ -296,7 +296,7 @@ tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never)
         status = join(c, node->inputs[i], &all);
     if (status == TW_OK && !merges && !twi_copy_is_hoisted(c, node)) /* a Merge waits, whatever came of those */
         status = join_controls(c, node, &all);
-    c->conditions[node->id] = all;
+    c->of[node->id].conditions = all;
     *never = all == &twi_never;
     return status == TW_OK && !*never ? make_guard(c, all, &c->guard) : status;
 }
@@ -308,7 +308,7 @@ tw_status twi_find_loop_conditions(twi_copying *c, const tw_output *inputs, int 
     tw_status status = TW_OK;
     for (int i = 0; i < num_inputs && status == TW_OK; i++)
         status = join(c, inputs[i], &all);
-    c->conditions[exit->id] = all;
+    c->of[exit->id].conditions = all;
     c->guard = NULL;
     *never = all == &twi_never;
     return status == TW_OK && !*never ? make_guard(c, all, &c->guard) : status;
@@ -351,10 +351,10 @@ tw_status twi_copy_switch(twi_copying *c, const tw_node *node, twi_value data, c
     if (!made)
         return twi_region_check(c->region, c->p->error);
     twi_set_guard(made, c->guard);
-    c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    twi_copy_note(c, node, made);
     for (int i = 0; i < 2; i++)
-        if (!c->outputs[node->id][i].node) /* not fed */
-            c->outputs[node->id][i] = is_handle ? data : twi_out(made, 0);
+        if (!c->of[node->id].outputs[i].node) /* not fed */
+            c->of[node->id].outputs[i] = is_handle ? data : twi_out(made, 0);
     return twi_region_check(c->region, c->p->error);
 }
 
@@ -377,7 +377,7 @@ static tw_status list_choices(twi_copying *c, const tw_node *node, choice *choic
         if (status != TW_OK || conditions == &twi_never)
             continue;
         choice *next = &choices[(*count)++];
-        *next = (choice){.input = i, .value = c->outputs[input.node->id][input.index]};
+        *next = (choice){.input = i, .value = c->of[input.node->id].outputs[input.index]};
         status = make_guard(c, conditions, &next->guard);
         if (status == TW_OK && twi_copy_refers(c, input) && !twi_input_is_reference(node, i)) {
             status = twi_read_reference(c->p, next->value, twi_copy_writer(c, input), node, NULL, 0, &next->value);
@@ -410,8 +410,8 @@ static int list_controls(const twi_copying *c, const tw_node *node, twi_value *c
 {
     int count = 0;
     for (int i = 0; i < node->num_control_inputs; i++)
-        if (c->nodes[node->control_inputs[i]->id])
-            controls[count++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
+        if (c->of[node->control_inputs[i]->id].node)
+            controls[count++] = twi_out(c->of[node->control_inputs[i]->id].node, -1);
     return count;
 }
 
@@ -443,7 +443,7 @@ static tw_status make_chain(twi_copying *c, const tw_node *node, const choice *c
             return twi_region_check(c->region, c->p->error);
         twi_set_guard(made, choices[i].guard);
         *value = twi_out(made, 0);
-        c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+        twi_copy_note(c, node, made);
     }
     return twi_region_check(c->region, c->p->error);
 }
@@ -472,7 +472,7 @@ static tw_status pass_on(twi_copying *c, const tw_node *node, const choice *choi
     if (!made)
         return twi_region_check(c->region, c->p->error);
     twi_set_guard(made, c->guard);
-    c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    twi_copy_note(c, node, made);
     return twi_region_check(c->region, c->p->error);
 }
 
@@ -536,10 +536,10 @@ tw_status twi_copy_merge(twi_copying *c, const tw_node *node)
     else
         TWI_TRY(make_chain(c, node, choices, count, &value));
     TWI_TRY(make_index(c, node, choices, count, &index));
-    if (!c->outputs[node->id][0].node) /* not fed */
-        c->outputs[node->id][0] = value;
-    if (!c->outputs[node->id][1].node)
-        c->outputs[node->id][1] = index;
+    if (!c->of[node->id].outputs[0].node) /* not fed */
+        c->of[node->id].outputs[0] = value;
+    if (!c->of[node->id].outputs[1].node)
+        c->of[node->id].outputs[1] = index;
 done:
     return status;
 }

@@ -21,6 +21,7 @@ typedef struct looping {
     const twi_frame *frame;
     int number;
     const tw_node *exit;               /* the first, for messages */
+    TWI_ARRAY(const tw_node *) inside; /* what is needed of it, and of the loops in it, in the graph's order */
     TWI_ARRAY(const tw_node *) merges; /* of values that change */
     TWI_ARRAY(const tw_node *) exits;
     TWI_ARRAY(tw_output) outside; /* what the loop takes: the values that it begins with, then those that stay */
@@ -34,26 +35,46 @@ static tw_status fail_memory(const twi_copying *c)
     return twi_fail_memory(c->p->error, "planning a loop");
 }
 
-/* Gradients add to a loop behind its Exits (graph/loop_gradients.c): all of the graph is looked at. */
-static int count_nodes(const looping *l)
-{
-    return l->c->p->request->graph->nodes.count;
-}
-
 static tw_status fail(const looping *l, const char *node, const char *what)
 {
     return twi_fail(l->c->p->error, TW_INVALID_ARGUMENT, "loop '%s': %s%s%s%s", l->frame->name, node ? "'" : "",
                     node ? node : "", node ? "' " : "", what);
 }
 
+/* Whether it is computed before the loop. */
+static bool is_hoisted(const looping *l, const tw_node *node)
+{
+    return l->c->frames->of[node->id] == l->number && l->c->frames->unchanging[node->id];
+}
+
 static bool is_in_loop(const looping *l, const tw_node *node)
 {
     const twi_copying *c = l->c;
     int frame = c->frames->of[node->id];
-    return c->needed[node->id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
+    return c->of[node->id].needed && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
 }
 
 /* ---- what is in it ----------------------------------------------------------------------------------------------- */
+
+static bool list_inside_frame(looping *l, const twi_frame *frame)
+{
+    bool fits = true;
+    for (int i = 0; i < frame->nodes.count && fits; i++)
+        if (l->c->of[frame->nodes.items[i]->id].needed)
+            fits = twi_push(&l->inside, frame->nodes.items[i]);
+    for (int i = 0; i < frame->frames.count && fits; i++)
+        fits = list_inside_frame(l, &l->c->frames->items.items[frame->frames.items[i]]);
+    return fits;
+}
+
+static tw_status list_inside(looping *l)
+{
+    if (!list_inside_frame(l, l->frame))
+        return fail_memory(l->c);
+    if (l->frame->frames.count)
+        twi_copy_sort(l->inside.items, l->inside.count);
+    return TW_OK;
+}
 
 static tw_status check_merge(const looping *l, const tw_node *merge)
 {
@@ -72,7 +93,7 @@ static tw_status check_merge(const looping *l, const tw_node *merge)
 static bool is_way_round(const twi_copying *c, const tw_node *node)
 {
     return twi_op_is(node->op, TWI_MERGE) && node->num_inputs &&
-           (node->backward.node || twi_op_is(node->inputs[0].node->op, TWI_ENTER)) && c->needed[node->id];
+           (node->backward.node || twi_op_is(node->inputs[0].node->op, TWI_ENTER)) && c->of[node->id].needed;
 }
 
 static tw_status list_merges(looping *l)
@@ -97,7 +118,7 @@ static tw_status list_exits(looping *l)
     bool fits = true;
     for (int i = 0; i < l->frame->exits.count && fits; i++) {
         const tw_node *exit = l->frame->exits.items[i];
-        if (c->needed[exit->id] && !twi_exit_is_dead(c->frames, exit))
+        if (c->of[exit->id].needed && !twi_exit_is_dead(c->frames, exit))
             fits = twi_push(&l->exits, exit);
     }
     return fits ? TW_OK : fail_memory(c);
@@ -110,17 +131,16 @@ static bool passes_predicate(const tw_node *node)
     return twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 && tw_output_dtype(node->inputs[0]) == TW_BOOL;
 }
 
-static bool list_outputs_once(looping *l, const tw_node *from, bool *listed)
+static bool list_outputs_once(looping *l, const tw_node *from, unsigned search)
 {
-    const twi_copying *c = l->c;
+    twi_copying *c = l->c;
     bool fits = true;
     if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id])
         return true;
     while (passes_predicate(from))
         from = from->inputs[0].node;
-    if (listed[from->id])
+    if (!twi_copy_see(c, from, search))
         return true;
-    listed[from->id] = true;
     for (int k = 0; k < from->num_outputs && fits; k++)
         fits = twi_push(&l->outside, ((tw_output){(tw_node *)from, k}));
     return fits;
@@ -128,58 +148,53 @@ static bool list_outputs_once(looping *l, const tw_node *from, bool *listed)
 
 /* What a node of the loop, or of one in it, takes of what does not change, or comes after: what is outside of the loop
  * is an order for it by an Enter, whose value nobody takes. */
-static tw_status list_unchanging_of(looping *l, const tw_node *node, bool *listed)
+static tw_status list_unchanging_of(looping *l, const tw_node *node, unsigned search)
 {
     bool fits = true;
     for (int i = 0; i < node->num_inputs && fits; i++)
-        fits = list_outputs_once(l, node->inputs[i].node, listed);
+        fits = list_outputs_once(l, node->inputs[i].node, search);
     for (int i = 0; i < node->num_control_inputs && fits; i++)
-        fits = list_outputs_once(l, node->control_inputs[i], listed);
+        fits = list_outputs_once(l, node->control_inputs[i], search);
     return fits ? TW_OK : fail_memory(l->c);
 }
 
 static tw_status list_unchanging(looping *l)
 {
-    twi_copying *c = l->c;
     tw_status status = TW_OK;
-    int count = c->p->request->graph->nodes.count;
-    bool *listed = twi_alloc_array((size_t)count + 1, sizeof *listed);
-    if (!listed)
-        return fail_memory(c);
-    for (int id = 0; id < count && status == TW_OK; id++) {
-        const tw_node *node = c->p->request->graph->nodes.items[id];
-        int frame = c->frames->of[id];
-        bool inside = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
-        if (inside && !(frame == l->number && c->frames->unchanging[id]))
-            status = list_unchanging_of(l, node, listed);
-    }
-    twi_free(listed);
+    unsigned search = ++l->c->copies->searches;
+    for (int i = 0; i < l->inside.count && status == TW_OK; i++)
+        if (!is_hoisted(l, l->inside.items[i]))
+            status = list_unchanging_of(l, l->inside.items[i], search);
     return status;
 }
 
-/* What the loop takes from outside and was made behind its first Exit is copied before it: no Exit leads there. */
+/* What the loop takes from outside and was made behind its first Exit is copied before it: no Exit leads there. What a
+ * node takes that has been copied has been, too. */
 static tw_status copy_outside(looping *l)
 {
     twi_copying *c = l->c;
     tw_status status = TW_OK;
-    int count = count_nodes(l), last = l->exit->id;
-    if (!l->frame->nodes.count || l->frame->nodes.items[l->frame->nodes.count - 1]->id < last)
-        return TW_OK;
-    bool *wanted = twi_alloc_array((size_t)count + 1, sizeof *wanted);
-    if (!wanted)
-        return fail_memory(c);
-    for (int id = count - 1; id > last; id--) {
-        const tw_node *node = c->p->request->graph->nodes.items[id];
-        wanted[id] = wanted[id] || is_in_loop(l, node);
-        for (int i = 0; i < node->num_inputs && wanted[id]; i++)
-            wanted[node->inputs[i].node->id] = true;
-        for (int i = 0; i < node->num_control_inputs && wanted[id]; i++)
-            wanted[node->control_inputs[i]->id] = true;
+    TWI_ARRAY(const tw_node *) wanted = {0};
+    unsigned search = ++c->copies->searches;
+    int last = l->exit->id;
+    bool fits = true;
+    for (int i = l->inside.count - 1; i >= 0 && l->inside.items[i]->id > last && fits; i--)
+        fits = !twi_copy_see(c, l->inside.items[i], search) || twi_push(&wanted, l->inside.items[i]);
+    for (int next = 0; next < wanted.count && fits; next++) {
+        const tw_node *node = wanted.items[next];
+        for (int i = 0; i < node->num_inputs + node->num_control_inputs && fits; i++) {
+            int control = i - node->num_inputs;
+            const tw_node *from = control < 0 ? node->inputs[i].node : node->control_inputs[control];
+            if (from->id > last && !c->of[from->id].copied && twi_copy_see(c, from, search))
+                fits = twi_push(&wanted, from);
+        }
     }
-    for (int id = last + 1; id < count && status == TW_OK; id++)
-        if (wanted[id])
-            status = twi_copy_once(c, c->p->request->graph->nodes.items[id]);
-    twi_free(wanted);
+    if (!fits)
+        status = fail_memory(c);
+    twi_copy_sort(wanted.items, wanted.count);
+    for (int i = 0; i < wanted.count && status == TW_OK; i++)
+        status = twi_copy_once(c, wanted.items[i]);
+    twi_array_free(&wanted);
     return status;
 }
 
@@ -204,7 +219,7 @@ static tw_status list_values(looping *l)
     tw_status status = TW_OK;
     for (int i = 0; i < l->outside.count && status == TW_OK; i++) {
         tw_output output = l->outside.items[i];
-        twi_value value = c->outputs[output.node->id][output.index];
+        twi_value value = c->of[output.node->id].outputs[output.index];
         if (twi_copy_refers(c, output)) {
             status = twi_read_reference(c->p, value, twi_copy_writer(c, output), l->exit, NULL, 0, &value);
             if (status == TW_OK)
@@ -249,11 +264,10 @@ static int find_home(const looping *l)
 {
     const twi_copying *c = l->c;
     int home = -1;
-    for (int id = 0; id < count_nodes(l); id++) {
-        const tw_node *node = c->p->request->graph->nodes.items[id];
-        int frame = c->frames->of[id], device = c->p->request->placement->devices[id];
-        bool works = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number) &&
-                     !twi_op_is(node->op, TWI_SWITCH | TWI_MERGE | TWI_ENTER | TWI_EXIT | TWI_NEXT | TWI_LOOP_COND |
+    for (int i = 0; i < l->inside.count; i++) {
+        const tw_node *node = l->inside.items[i];
+        int device = c->p->request->placement->devices[node->id];
+        bool works = !twi_op_is(node->op, TWI_SWITCH | TWI_MERGE | TWI_ENTER | TWI_EXIT | TWI_NEXT | TWI_LOOP_COND |
                                               TWI_CONSTANT | TWI_PASSES);
         if (works)
             home = home == -1 || home == device ? device : -2;
@@ -336,12 +350,10 @@ static tw_status make_chained(looping *l, twi_loop *loop)
     loop->chained = chained;
     tw_status status = TW_OK;
     int depth = 0;
-    for (int id = 0; id < count_nodes(l) && status == TW_OK; id++) {
-        const tw_node *node = l->c->p->request->graph->nodes.items[id];
-        if (!is_in_loop(l, node))
-            continue;
+    for (int i = 0; i < l->inside.count && status == TW_OK; i++) {
+        const tw_node *node = l->inside.items[i];
         chained->ends = chained->ends || twi_may_end(node->op, &node->attrs, node->num_inputs);
-        int within = l->c->frames->items.items[l->c->frames->of[id]].depth - l->frame->depth;
+        int within = l->c->frames->items.items[l->c->frames->of[node->id]].depth - l->frame->depth;
         depth = depth > within ? depth : within;
         if (twi_op_is(node->op, TWI_PUTS))
             status = twi_series_vary(l->c, node);
@@ -386,6 +398,7 @@ static tw_status plan_round(looping *l, twi_loop **result)
     request.fetches = l->fetches.items;
     request.num_fetches = l->fetches.count;
     request.frames = c->frames;
+    request.copies = c->copies;
     request.frame = l->number;
     request.home = find_home(l);
     request.num_changing = l->merges.count;
@@ -433,7 +446,7 @@ static bool list_changes(const looping *l, const twi_plan *round, twi_value *inp
             if (!twi_role_writes(twi_op_role(node->op, &node->attrs, i)) || twi_dtype(twi_in(node, i)) != TW_RESOURCE)
                 continue;
             const tw_node *maker = maker_of(twi_in(node, i));
-            twi_value handle = maker && l->c->outputs[maker->id] ? l->c->outputs[maker->id][0] : (twi_value){0};
+            twi_value handle = maker && l->c->of[maker->id].outputs ? l->c->of[maker->id].outputs[0] : (twi_value){0};
             bool known = !handle.node;
             for (int k = first; k < *count && !known; k++)
                 known = twi_same(inputs[k], handle);
@@ -450,7 +463,7 @@ static bool list_changes(const looping *l, const twi_plan *round, twi_value *inp
 static bool takes_handles(const looping *l, const tw_node *node)
 {
     bool brings = twi_op_is(node->op, TWI_ENTER) && twi_copy_refers(l->c, node->inputs[0]);
-    return (node->op->roles || brings) && is_in_loop(l, node);
+    return node->op->roles || brings;
 }
 
 /* What rounds that have no plan yet work on: handles of the variables that they may write, then, as what the loop comes
@@ -459,14 +472,14 @@ static int list_handles(const looping *l, twi_value *handles, bool written)
 {
     const twi_copying *c = l->c;
     int count = 0;
-    for (int id = 0; id < count_nodes(l); id++) {
-        const tw_node *node = c->p->request->graph->nodes.items[id];
+    for (int n = 0; n < l->inside.count; n++) {
+        const tw_node *node = l->inside.items[n];
         for (int i = 0; i < node->num_inputs && takes_handles(l, node); i++) {
             bool writes = node->op->roles && twi_role_writes(twi_op_role(node->op, &node->attrs, i));
             const tw_node *maker = node->inputs[i].node;
             while (maker->num_inputs && (maker->op->makes == TWI_MAKES_NOTHING || maker->op->roles))
                 maker = maker->inputs[0].node;
-            const twi_value *row = is_in_loop(l, maker) ? NULL : c->outputs[maker->id];
+            const twi_value *row = is_in_loop(l, maker) ? NULL : c->of[maker->id].outputs;
             bool known = !row || !row[0].node || writes != written || twi_dtype(row[0]) != TW_RESOURCE;
             for (int k = 0; k < count && !known; k++)
                 known = handles[k].node == row[0].node;
@@ -480,10 +493,8 @@ static int list_handles(const looping *l, twi_value *handles, bool written)
 static int count_handles(const looping *l)
 {
     int count = 0;
-    for (int id = 0; id < count_nodes(l); id++) {
-        const tw_node *node = l->c->p->request->graph->nodes.items[id];
-        count += takes_handles(l, node) ? node->num_inputs : 0;
-    }
+    for (int i = 0; i < l->inside.count; i++)
+        count += takes_handles(l, l->inside.items[i]) ? l->inside.items[i]->num_inputs : 0;
     return count;
 }
 
@@ -495,7 +506,7 @@ static int list_makers(const looping *l, const twi_plan *round, twi_value *contr
     for (int id = 0; id < round->region->nodes.count; id++) {
         const twi_node *node = round->region->nodes.items[id];
         bool makes = node->series || node->op->makes == TWI_MAKES_VARIABLE;
-        const twi_value *row = makes && node->origin ? l->c->outputs[node->origin->id] : NULL;
+        const twi_value *row = makes && node->origin ? l->c->of[node->origin->id].outputs : NULL;
         if (row && row[0].node && l->c->frames->of[node->origin->id] != l->number)
             controls[count++] = twi_out(row[0].node, -1);
     }
@@ -517,19 +528,17 @@ static bool is_late(const looping *l)
 static tw_status put_behind(looping *l, twi_node **made)
 {
     twi_copying *c = l->c;
-    int count = c->p->request->graph->nodes.count, results = l->exits.count;
+    int results = l->exits.count;
     tw_dtype *types = twi_arena_alloc(&c->region->arena, sizeof *types * (size_t)(results + 1));
     tw_shape *shapes = twi_arena_alloc(&c->region->arena, sizeof *shapes * (size_t)(results + 1));
-    c->late = c->late ? c->late : twi_alloc((size_t)count);
+    c->late = c->late ? c->late : twi_alloc((size_t)c->p->request->graph->nodes.count);
     if (!c->late || !types || !shapes)
         return fail_memory(c);
     c->unknown = true;
     c->cause = c->cause ? c->cause : l->exit;
-    for (int id = 0; id < count; id++) {
-        int frame = c->frames->of[id];
-        bool inside = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
-        c->late[id] = c->late[id] || (inside && !(frame == l->number && c->frames->unchanging[id]));
-    }
+    for (int i = 0; i < l->inside.count; i++)
+        if (!is_hoisted(l, l->inside.items[i]))
+            c->late[l->inside.items[i]->id] = true;
     for (int i = 0; i < results; i++) {
         types[i] = tw_output_dtype((tw_output){(tw_node *)l->exits.items[i], 0});
         shapes[i] = TW_UNKNOWN_SHAPE;
@@ -550,9 +559,9 @@ static int list_before(const looping *l, twi_value *controls)
     int count = 0;
     for (int i = 0; i < l->frame->nodes.count; i++) {
         const tw_node *node = l->frame->nodes.items[i];
-        bool enters = twi_op_is(node->op, TWI_ENTER) && l->c->needed[node->id];
+        bool enters = twi_op_is(node->op, TWI_ENTER) && l->c->of[node->id].needed;
         for (int k = 0; k < node->num_control_inputs && enters; k++) {
-            twi_node *before = l->c->nodes[node->control_inputs[k]->id];
+            twi_node *before = l->c->of[node->control_inputs[k]->id].node;
             if (before && controls)
                 controls[count] = twi_out(before, -1);
             count += before != NULL;
@@ -623,20 +632,20 @@ static tw_status note_reshaped(looping *l)
 {
     twi_copying *c = l->c;
     bool any = false;
-    for (int id = 0; id < count_nodes(l); id++) {
-        const tw_node *node = c->p->request->graph->nodes.items[id];
-        bool assigns = node->num_inputs > 1 && twi_op_role(node->op, &node->attrs, 0) == 'w' && is_in_loop(l, node);
+    for (int i = 0; i < l->inside.count; i++) {
+        const tw_node *node = l->inside.items[i];
+        bool assigns = node->num_inputs > 1 && twi_op_role(node->op, &node->attrs, 0) == 'w';
         const tw_node *maker = assigns ? node->inputs[0].node : NULL;
         while (maker && maker->num_inputs && (maker->op->makes == TWI_MAKES_NOTHING || maker->op->roles))
             maker = maker->inputs[0].node;
-        const twi_value *row = maker ? c->outputs[maker->id] : NULL;
+        const twi_value *row = maker ? c->of[maker->id].outputs : NULL;
         if (!row || !row[0].node || !twi_is_growing(row[0].node->op, &row[0].node->attrs))
             continue;
         any = true;
         if (!twi_push(&c->reshaping, (twi_reshaping){NULL, row[0].node, twi_shape(row[0])}))
             return fail_memory(c);
     }
-    if (any && !c->reshaped && !(c->reshaped = twi_alloc((size_t)count_nodes(l))))
+    if (any && !c->reshaped && !(c->reshaped = twi_alloc((size_t)c->p->request->graph->nodes.count)))
         return fail_memory(c);
     for (int i = 0; i < l->exits.count && any; i++)
         c->reshaped[l->exits.items[i]->id] = true;
@@ -652,10 +661,10 @@ static tw_status map_dead_exits(const looping *l)
     tw_status status = TW_OK;
     for (int i = 0; i < l->frame->exits.count && status == TW_OK; i++) {
         const tw_node *exit = l->frame->exits.items[i];
-        if (!l->c->needed[exit->id] || !twi_exit_is_dead(l->c->frames, exit))
+        if (!l->c->of[exit->id].needed || !twi_exit_is_dead(l->c->frames, exit))
             continue;
         status = twi_copy_row(l->c, exit);
-        l->c->conditions[exit->id] = &twi_never;
+        l->c->of[exit->id].conditions = &twi_never;
         l->c->skipped = true;
     }
     return status;
@@ -669,16 +678,16 @@ static tw_status map_exits(looping *l, twi_node *made, bool never)
         tw_status status = twi_copy_row(c, exit);
         if (status != TW_OK)
             return status;
-        c->conditions[exit->id] = c->conditions[l->exit->id];
+        c->of[exit->id].conditions = c->of[l->exit->id].conditions;
         c->skipped |= never;
         if (never)
             continue;
-        c->nodes[exit->id] = c->p->plan->origins[exit->id] = made;
-        if (!c->outputs[exit->id][0].node) /* not fed */
-            c->outputs[exit->id][0] = twi_out(made, i);
+        twi_copy_note(c, exit, made);
+        if (!c->of[exit->id].outputs[0].node) /* not fed */
+            c->of[exit->id].outputs[0] = twi_out(made, i);
     }
-    for (int i = 0; i < l->frame->nodes.count && !never; i++)
-        if (c->needed[l->frame->nodes.items[i]->id])
+    for (int i = 0; i < l->frame->nodes.count && !never && c->p->plan->origins; i++)
+        if (c->of[l->frame->nodes.items[i]->id].needed)
             c->p->plan->origins[l->frame->nodes.items[i]->id] = made;
     return TW_OK;
 }
@@ -694,6 +703,7 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit)
     if (c->looped[number])
         return TW_OK;
     c->looped[number] = true;
+    TWI_TRY(list_inside(&l));
     TWI_TRY(copy_outside(&l));
     TWI_TRY(check_frame(&l));
     TWI_TRY(list_merges(&l));
@@ -716,6 +726,7 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit)
         TWI_TRY(note_reshaped(&l));
     TWI_TRY(map_dead_exits(&l));
 done:
+    twi_array_free(&l.inside);
     twi_array_free(&l.merges);
     twi_array_free(&l.exits);
     twi_array_free(&l.outside);

@@ -301,7 +301,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     TWI_TRY(check_budget(&p));
     TWI_TRY(twi_agree_on_plan(&p));
     plan->info.nodes = plan->region->nodes.count;
-    plan->info.variable_bytes = twi_resources_variable_bytes(request->resources);
+    plan->info.variable_bytes = request->frame ? 0 : twi_resources_variable_bytes(request->resources);
     *result = plan;
     return TW_OK;
 done:

@@ -100,7 +100,8 @@ typedef struct twi_request {
     int home;                    /* device on which feeds enter */
     int lane;                    /* whose plan it will be */
     bool beside;                 /* of several tasks others may plan something else before this, in another lane */
-    twi_series_table *series;    /* of a loop's round: the run's stacks and arrays */
+    twi_series_table *series;    /* of a loop's round: the run's stacks and arrays, and */
+    struct twi_copies *copies;   /* what its plan uses besides (plan/specialize.h); NULL: it is none of a plan */
     int num_changing;            /* how many of the feeds the first fetches but one become in the next round */
     const struct twi_planner *planner; /* of whom loops ask plans for their rounds while they run (run/lane.h) */
 } twi_request;
@@ -314,7 +315,7 @@ typedef struct twi_plan {
     int num_needed, num_assigned;
     TWI_ARRAY(const twi_resource *) growing; /* variables whose shape the graph leaves open: it is for those they have */
     twi_node **origins;          /* [num_origins] by id in the user's graph: the first copy of the node; NULL: none */
-    int num_origins;
+    int num_origins;             /* 0: it is a loop's, and nobody asks */
     bool held;                   /* it has its constants, and its variables have memory */
     tw_plan_info info;
     twi_trace *trace;            /* NULL: its runs are not traced (run/trace.c) */

@@ -223,7 +223,7 @@ tw_status twi_series_vary(twi_copying *c, const tw_node *put)
 tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node)
 {
     twi_series_facts *facts;
-    const twi_value *base = node->op->roles ? &c->outputs[node->inputs[0].node->id][node->inputs[0].index] : NULL;
+    const twi_value *base = node->op->roles ? &c->of[node->inputs[0].node->id].outputs[node->inputs[0].index] : NULL;
     tw_status status = twi_copy_gives_handle(node) ? take_handle(c, node, root(facts_of(*base)), &facts)
                                                    : make(c, node, base, &facts);
     if (status != TW_OK)
@@ -235,6 +235,6 @@ tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node)
     if (!made)
         return twi_region_check(c->region, c->p->error);
     made->series = facts;
-    c->outputs[node->id][0] = twi_out(made, 0);
+    c->of[node->id].outputs[0] = twi_out(made, 0);
     return TW_OK;
 }

@@ -9,6 +9,7 @@
 #include "tensor/variant.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what is needed ---------------------------------------------------------------------------------------------- */
@@ -31,37 +32,53 @@ static int count_wanted(const twi_copying *c, const tw_node *node)
     return wanted;
 }
 
-typedef TWI_ARRAY(const tw_node *) node_list;
-
-static bool need(twi_copying *c, node_list *open, const tw_node *node)
+static bool need(twi_copying *c, const tw_node *node)
 {
-    bool known = c->needed[node->id];
-    c->needed[node->id] = true;
-    return known || twi_push(open, node);
+    bool known = c->of[node->id].needed;
+    c->of[node->id].needed = true;
+    return known || twi_push(&c->needed, node);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const tw_node *const *left = a, *const *right = b;
+    return ((*left)->id > (*right)->id) - ((*left)->id < (*right)->id);
+}
+
+void twi_copy_sort(const tw_node **nodes, int count)
+{
+    if (count > 1)
+        qsort(nodes, (size_t)count, sizeof *nodes, compare_nodes);
 }
 
 /* Each node once: what leads back into a loop, too, of which there may be as many as nodes. */
-static tw_status mark_needed(twi_copying *c)
+static tw_status find_needed(twi_copying *c)
 {
     const twi_request *request = c->p->request;
-    node_list open = {0};
+    const tw_graph *graph = request->graph;
     bool fits = true;
     for (int i = 0; i < request->num_fetches && fits; i++)
         if (!twi_copy_is_fed(c, request->fetches[i]))
-            fits = need(c, &open, request->fetches[i].node);
-    while (open.count && fits) {
-        const tw_node *node = open.items[--open.count];
+            fits = need(c, request->fetches[i].node);
+    for (int next = 0; next < c->needed.count && fits; next++) {
+        const tw_node *node = c->needed.items[next];
         bool done = twi_copy_is_done(c, node), outside = twi_copy_is_outside(c, node);
         for (int i = 0, n = count_wanted(c, node); i < n && fits; i++)
             if (done || !twi_copy_is_fed(c, node->inputs[i]))
-                fits = need(c, &open, node->inputs[i].node);
+                fits = need(c, node->inputs[i].node);
         for (int i = 0; i < node->num_control_inputs && !outside && !done && fits; i++)
             if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]) && !twi_copy_is_outside(c, node->control_inputs[i]))
-                fits = need(c, &open, node->control_inputs[i]);
+                fits = need(c, node->control_inputs[i]);
         if (node->backward.node && !twi_copy_is_fed(c, (tw_output){(tw_node *)node, 0}) && fits)
-            fits = need(c, &open, node->backward.node);
+            fits = need(c, node->backward.node);
     }
-    twi_array_free(&open);
+    if (c->needed.count > graph->nodes.count / 16) { /* to look at all is quicker than to sort */
+        c->needed.count = 0;
+        for (int id = 0; id < graph->nodes.count && fits; id++)
+            fits = !c->of[id].needed || twi_push(&c->needed, graph->nodes.items[id]);
+    } else {
+        twi_copy_sort(c->needed.items, c->needed.count);
+    }
     return fits ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
 }
 
@@ -112,9 +129,9 @@ static tw_status make_feeds(twi_copying *c)
         twi_node *made = twi_node_make(c->region, &wish);
         if (!made)
             return twi_region_check(c->region, c->p->error);
-        c->fed[node->id] = true;
-        c->outputs[node->id][feed->output.index] = twi_out(made, 0);
-        c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+        c->of[node->id].fed = true;
+        c->of[node->id].outputs[feed->output.index] = twi_out(made, 0);
+        twi_copy_note(c, node, made);
     }
     return TW_OK;
 }
@@ -133,7 +150,7 @@ static bool is_view(const twi_copying *c, const tw_node *node)
 static tw_status read_reference(twi_copying *c, tw_output reference, const tw_node *reader, const twi_value *controls,
                                 int num_controls, twi_value *value)
 {
-    tw_status status = twi_read_reference(c->p, c->outputs[reference.node->id][reference.index],
+    tw_status status = twi_read_reference(c->p, c->of[reference.node->id].outputs[reference.index],
                                           twi_copy_writer(c, reference), reader, controls, num_controls, value);
     if (status == TW_OK)
         twi_set_guard(value->node, c->guard);
@@ -151,8 +168,8 @@ static int list_before_read(const twi_copying *c, const tw_node *node, bool writ
         before[count++] = controls[i];
     for (int i = 0; i < node->num_inputs; i++) {
         tw_output input = node->inputs[i];
-        if (c->nodes[input.node->id] && (input.node->num_control_inputs || (written && !twi_copy_refers(c, input))))
-            before[count++] = twi_out(c->nodes[input.node->id], -1);
+        if (c->of[input.node->id].node && (input.node->num_control_inputs || (written && !twi_copy_refers(c, input))))
+            before[count++] = twi_out(c->of[input.node->id].node, -1);
     }
     return count;
 }
@@ -160,7 +177,7 @@ static int list_before_read(const twi_copying *c, const tw_node *node, bool writ
 /* What a branch takes a handle through, where that waits for something: the handle itself is known before. */
 static twi_node *awaited_switch(const twi_copying *c, tw_output handle)
 {
-    twi_node *through = twi_op_is(handle.node->op, TWI_SWITCH) ? c->nodes[handle.node->id] : NULL;
+    twi_node *through = twi_op_is(handle.node->op, TWI_SWITCH) ? c->of[handle.node->id].node : NULL;
     return through && tw_output_dtype(handle) == TW_RESOURCE && through->num_controls ? through : NULL;
 }
 
@@ -177,26 +194,26 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
         return twi_fail_memory(c->p->error, "copying a graph");
     bool comes_early = twi_copy_is_hoisted(c, node) || twi_copy_is_outside(c, node);
     for (int i = 0; i < node->num_control_inputs && !comes_early; i++) /* all but constants' lost ones */
-        if (c->nodes[node->control_inputs[i]->id])
-            controls[num_controls++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
+        if (c->of[node->control_inputs[i]->id].node)
+            controls[num_controls++] = twi_out(c->of[node->control_inputs[i]->id].node, -1);
     for (int i = 0; i < node->num_inputs; i++) {
         tw_output source = node->inputs[i];
-        if (!c->outputs[source.node->id])
+        if (!c->of[source.node->id].outputs)
             return twi_fail(c->p->error, TW_INTERNAL, "%s '%s' comes before '%s', which it takes", node->op->name,
                             node->name, source.node->name);
-        twi_value value = c->outputs[source.node->id][source.index];
+        twi_value value = c->of[source.node->id].outputs[source.index];
         bool refers = twi_copy_refers(c, source), writes = twi_input_is_reference(node, i);
         bool passes = refers && !writes && i == 0 && twi_op_is(node->op, TWI_SWITCH); /* on into a branch */
         tw_status status = TW_OK;
         twi_value looked;
-        c->views[node->id] = c->views[node->id] || passes;
+        c->of[node->id].views = c->of[node->id].views || passes;
         if (writes && !refers)
             status = twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s' changes '%s', which is fed", node->op->name,
                               node->name, source.node->name);
         else if (writes && twi_copy_writer(c, source).node)
             controls[num_controls + num_writers++] = twi_copy_writer(c, source);
         else if (refers && !writes) {
-            bool written = c->written[value.node->origin->id];
+            bool written = c->of[value.node->origin->id].written;
             if (num_before[written] < 0)
                 num_before[written] = list_before_read(c, node, written, controls, num_controls, before[written]);
             status = read_reference(c, source, node, before[written], num_before[written], passes ? &looked : &value);
@@ -211,7 +228,7 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
     }
     for (int i = 0; i < node->num_inputs; i++)
         if (twi_input_is_reference(node, i))
-            c->written[inputs[i].node->origin->id] = true;
+            c->of[inputs[i].node->origin->id].written = true;
     *count = node->num_inputs + num_controls + num_writers;
     *result = inputs;
     return TW_OK;
@@ -270,15 +287,15 @@ static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
     if (!controls)
         return twi_fail_memory(c->p->error, "copying a graph");
     for (int i = 0; i < node->num_control_inputs && !twi_copy_is_outside(c, node); i++)
-        if (c->nodes[node->control_inputs[i]->id])
-            controls[count++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
+        if (c->of[node->control_inputs[i]->id].node)
+            controls[count++] = twi_out(c->of[node->control_inputs[i]->id].node, -1);
     if (twi_copy_writer(c, node->inputs[0]).node)
         controls[count++] = twi_copy_writer(c, node->inputs[0]);
     *made = make_mark(c, node, controls, count);
-    c->nodes[node->id] = c->p->plan->origins[node->id] = *made;
-    if (!c->outputs[node->id][0].node) /* not fed */
-        c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
-    c->views[node->id] = true;
+    twi_copy_note(c, node, *made);
+    if (!c->of[node->id].outputs[0].node) /* not fed */
+        c->of[node->id].outputs[0] = c->of[node->inputs[0].node->id].outputs[node->inputs[0].index];
+    c->of[node->id].views = true;
     if (*made)
         twi_set_guard(*made, c->guard);
     return twi_region_check(c->region, c->p->error);
@@ -304,20 +321,20 @@ static bool take_places(const twi_node *made, twi_node *folded)
 static void map_outputs(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs,
                         const twi_value *folded)
 {
-    c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    twi_copy_note(c, node, made);
     if (folded) {
         made->became = folded[0].node;
         if (!take_places(made, folded[0].node))
             twi_region_fail(c->region, TW_INTERNAL, "'%s' depends on itself", node->name);
         if (!made->num_controls && folded[0].node->num_controls)
-            c->nodes[node->id] = folded[0].node;
+            c->of[node->id].node = folded[0].node;
         else if (!made->num_controls)
-            c->nodes[node->id] = NULL;
+            c->of[node->id].node = NULL;
     }
     for (int i = 0; i < node->num_outputs; i++) {
         bool passes_reference = node->num_inputs && twi_copy_refers(c, (tw_output){(tw_node *)node, i});
-        if (!c->outputs[node->id][i].node) /* not fed */
-            c->outputs[node->id][i] = folded             ? folded[i]
+        if (!c->of[node->id].outputs[i].node) /* not fed */
+            c->of[node->id].outputs[i] = folded             ? folded[i]
                                       : passes_reference ? inputs[0] /* the handle */
                                                          : twi_out(made, i);
     }
@@ -363,7 +380,7 @@ static tw_status pass_handle(twi_copying *c, const tw_node *node)
     if (node->op->makes == TWI_MAKES_SERIES || twi_copy_gives_handle(node))
         return twi_copy_outer_series(c, node);
     for (int i = 0; i < node->num_outputs; i++)
-        c->outputs[node->id][i] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
+        c->of[node->id].outputs[i] = c->of[node->inputs[0].node->id].outputs[node->inputs[0].index];
     return TW_OK;
 }
 
@@ -373,8 +390,8 @@ static tw_status pass_done(twi_copying *c, const tw_node *node)
     tw_status status = twi_copy_row(c, node);
     if (status == TW_OK && (node->op->makes == TWI_MAKES_SERIES || twi_copy_gives_handle(node)))
         return twi_copy_outer_series(c, node);
-    if (status == TW_OK && passes_reference(node) && !c->outputs[node->id][0].node)
-        c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
+    if (status == TW_OK && passes_reference(node) && !c->of[node->id].outputs[0].node)
+        c->of[node->id].outputs[0] = c->of[node->inputs[0].node->id].outputs[node->inputs[0].index];
     return status;
 }
 
@@ -486,9 +503,9 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
 
 tw_status twi_copy_once(twi_copying *c, const tw_node *node)
 {
-    if (!c->needed[node->id] || c->copied[node->id] || twi_copy_is_inside(c, node))
+    if (!c->of[node->id].needed || c->of[node->id].copied || twi_copy_is_inside(c, node))
         return TW_OK;
-    c->copied[node->id] = true;
+    c->of[node->id].copied = true;
     show_variables(c, c->reshaping.count && twi_follows_late(c, node));
     tw_status status = copy_node(c, node);
     show_variables(c, false);
@@ -504,13 +521,13 @@ static twi_value nothing(twi_copying *c, const tw_node *node)
 
 static tw_status map_fetch(twi_copying *c, tw_output fetch, twi_value *value)
 {
-    const twi_value *row = c->outputs[fetch.node->id];
+    const twi_value *row = c->of[fetch.node->id].outputs;
     if (twi_copy_refers(c, fetch))
         return read_reference(c, fetch, fetch.node, NULL, 0, value);
     if (fetch.index >= 0)
         *value = row[fetch.index];
-    else if (c->nodes[fetch.node->id])
-        *value = twi_out(c->nodes[fetch.node->id], -1);
+    else if (c->of[fetch.node->id].node)
+        *value = twi_out(c->of[fetch.node->id].node, -1);
     else if (row && row[0].node)
         *value = twi_out(row[0].node, -1);
     else
@@ -569,7 +586,7 @@ tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node 
 
 twi_node *twi_copy_effect(const twi_copying *c, int id)
 {
-    twi_node *made = c->skipped && !c->fed[id] && !(c->late && c->late[id]) ? c->nodes[id] : NULL;
+    twi_node *made = c->skipped && !c->of[id].fed && !(c->late && c->late[id]) ? c->of[id].node : NULL;
     bool acts = made && made->op->makes == TWI_MAKES_NOTHING && (twi_has_trait(made, TWI_STATEFUL) || made->loop);
     return acts ? made : NULL;
 }
@@ -581,8 +598,8 @@ static tw_status map_fetches(twi_copying *c)
     tw_status status = TW_OK;
     int count = request->num_fetches;
     int most = 2 * count + 1;
-    for (int id = 0; id < request->graph->nodes.count; id++)
-        most += twi_copy_effect(c, id) != NULL;
+    for (int i = 0; i < c->needed.count; i++)
+        most += twi_copy_effect(c, c->needed.items[i]->id) != NULL;
     twi_value *values = twi_alloc_array((size_t)most, sizeof *values);
     c->p->plan->num_fetches = count;
     c->p->plan->guards_of_fetches = twi_arena_alloc(&c->p->plan->arena, sizeof(int) * (size_t)count);
@@ -595,9 +612,9 @@ static tw_status map_fetches(twi_copying *c)
         if (guard)
             values[count++] = twi_out(guard, 0);
     }
-    for (int id = 0; id < request->graph->nodes.count; id++)
-        if (twi_copy_effect(c, id))
-            values[count++] = twi_out(twi_copy_effect(c, id), -1);
+    for (int i = 0; i < c->needed.count; i++)
+        if (twi_copy_effect(c, c->needed.items[i]->id))
+            values[count++] = twi_out(twi_copy_effect(c, c->needed.items[i]->id), -1);
     if (!twi_region_set_end(c->region, values, count))
         status = twi_fail_memory(c->p->error, "copying a graph");
 done:
@@ -617,46 +634,66 @@ static tw_status find_frames(twi_copying *c, twi_frames *own)
     return status == TW_OK && !c->looped ? twi_fail_memory(c->p->error, "copying a graph") : status;
 }
 
+static tw_status take_records(twi_copying *c)
+{
+    const twi_request *request = c->p->request;
+    twi_plan *plan = c->p->plan;
+    size_t n = (size_t)request->graph->nodes.count + 1;
+    c->copies = request->copies ? request->copies : &c->own;
+    c->records = c->copies->spare;
+    if (c->records)
+        c->copies->spare = c->records->next;
+    else
+        c->records = twi_alloc(sizeof *c->records + n * sizeof *c->records->of);
+    if (!request->frame) {
+        plan->num_origins = request->graph->nodes.count;
+        plan->origins = twi_arena_alloc(&plan->arena, n * sizeof *plan->origins);
+    }
+    if (!c->records || !(plan->origins || request->frame))
+        return twi_fail_memory(c->p->error, "copying a graph");
+    c->of = c->records->of;
+    return TW_OK;
+}
+
+static void give_back_records(twi_copying *c)
+{
+    const twi_request *request = c->p->request;
+    bool others_come = c->of && request->copies;
+    for (int i = 0; i < c->needed.count && others_come; i++)
+        c->of[c->needed.items[i]->id] = (twi_copied){0};
+    for (int i = 0; i < request->num_feeds && others_come; i++)
+        c->of[request->feeds[i].output.node->id] = (twi_copied){0};
+    if (c->records) {
+        c->records->next = c->copies->spare;
+        c->copies->spare = c->records;
+    }
+    while (c->own.spare) {
+        twi_records *next = c->own.spare->next;
+        twi_free(c->own.spare);
+        c->own.spare = next;
+    }
+}
+
 tw_status twi_specialize(twi_planning *p)
 {
     const tw_graph *graph = p->request->graph;
-    size_t n = (size_t)graph->nodes.count + 1;
-    twi_copying c = {.p = p, .region = p->rewriting.region};
+    twi_copying c = {.p = p, .region = p->rewriting.region, .conditions = graph->branches || graph->loops};
     twi_frames frames = {0};
     tw_status status;
-    c.needed = twi_alloc_array(n, sizeof *c.needed);
-    c.copied = twi_alloc_array(n, sizeof *c.copied);
-    c.fed = twi_alloc_array(n, sizeof *c.fed);
-    c.views = twi_alloc_array(n, sizeof *c.views);
-    c.written = twi_alloc_array(n, sizeof *c.written);
-    c.outputs = twi_alloc_array(n, sizeof *c.outputs);
-    c.nodes = twi_alloc_array(n, sizeof *c.nodes);
-    bool branches = graph->branches || graph->loops;
-    c.conditions = branches ? twi_alloc_array(n, sizeof *c.conditions) : NULL;
-    p->plan->num_origins = graph->nodes.count;
-    p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
-    bool fits = c.needed && c.copied && c.fed && c.views && c.written && c.outputs && c.nodes && p->plan->origins;
-    if (!fits || (branches && !c.conditions))
-        TWI_LEAVE(twi_fail_memory(p->error, "copying a graph"));
+    TWI_TRY(take_records(&c));
     TWI_TRY(find_frames(&c, &frames));
     TWI_TRY(make_feeds(&c));
     TWI_TRY(twi_settle_conditions(&c));
-    TWI_TRY(mark_needed(&c));
-    for (int id = 0; id < graph->nodes.count; id++) {
-        twi_look_ahead(graph, id, 1);
-        TWI_TRY(twi_copy_once(&c, graph->nodes.items[id]));
+    TWI_TRY(find_needed(&c));
+    for (int i = 0; i < c.needed.count; i++) {
+        twi_look_ahead(graph, c.needed.items[i]->id, 1);
+        TWI_TRY(twi_copy_once(&c, c.needed.items[i]));
     }
     TWI_TRY(c.late ? twi_make_border(&c) : map_fetches(&c));
     TWI_TRY(twi_region_sort(p->rewriting.region, p->error));
 done:
-    twi_free(c.needed);
-    twi_free(c.copied);
-    twi_free(c.fed);
-    twi_free(c.views);
-    twi_free(c.written);
-    twi_free(c.outputs);
-    twi_free(c.nodes);
-    twi_free(c.conditions);
+    give_back_records(&c);
+    twi_array_free(&c.needed);
     twi_free(c.looped);
     twi_frames_free(&frames);
     twi_free(c.late);

@@ -15,19 +15,41 @@ typedef struct twi_reshaping {
     tw_shape before;
 } twi_reshaping;
 
+/* What became of a node of the user's graph. */
+typedef struct twi_copied {
+    bool needed;
+    bool copied;           /* and seen to */
+    bool fed;              /* some output is */
+    bool views;            /* its output is a variable's memory, passed on as a value */
+    bool written;          /* of a variable: a node that has been copied changes it by reference */
+    unsigned seen;         /* by the latest search (twi_copies) that came by */
+    twi_value *outputs;    /* [num_outputs] in the region; NULL unless it is needed or fed */
+    twi_node *node;        /* for control edges; NULL where a constant took its place */
+    twi_guard *conditions; /* under which it runs */
+} twi_copied;
+
+typedef struct twi_records {
+    struct twi_records *next;
+    twi_copied of[]; /* [nodes of the user's graph] */
+} twi_records;
+
+/* Records that nobody uses, all zero. A loop's plan takes those that one before it has used: so what it costs is in
+ * proportion to the loop, not to the graph. */
+typedef struct twi_copies {
+    twi_records *spare;
+    unsigned searches; /* so far */
+} twi_copies;
+
 typedef struct twi_copying {
     twi_planning *p;
     twi_region *region;
-    bool *needed;           /* [nodes of the user's graph] */
-    bool *copied;           /* and seen to */
-    bool *fed;              /* some output is */
-    bool *views;            /* its output is a variable's memory, passed on as a value */
-    bool *written;          /* of variables: a node that has been copied changes it by reference */
-    twi_value **outputs;    /* [nodes][num_outputs] in the region; rows only for needed and fed nodes */
-    twi_node **nodes;       /* [nodes] for control edges; NULL where a constant took the node's place */
+    twi_records *records;
+    twi_copied *of;         /* of them */
+    TWI_ARRAY(const tw_node *) needed; /* in the graph's order */
+    bool conditions;        /* the graph has branches */
     twi_guards guards;
-    twi_guard **conditions; /* [nodes] under which a node runs; NULL: the graph has no branches */
     twi_node *guard;        /* of the node that is being copied; NULL: it runs always */
+    twi_copies own, *copies; /* of a run of the graph, and whose are used */
     const twi_frames *frames; /* NULL: the graph has no loops */
     bool *looped;           /* [frames] whose node has been made */
     bool unknown;           /* some shape is not known so far */
@@ -43,23 +65,41 @@ typedef struct twi_copying {
 
 static inline bool twi_copy_is_fed(const twi_copying *c, tw_output output)
 {
-    return output.index >= 0 && c->fed[output.node->id] && c->outputs[output.node->id][output.index].node;
+    return output.index >= 0 && c->of[output.node->id].fed && c->of[output.node->id].outputs[output.index].node;
+}
+
+/* Whether a search comes by for the first time; it has a number of its own. */
+static inline bool twi_copy_see(twi_copying *c, const tw_node *node, unsigned search)
+{
+    bool seen = c->of[node->id].seen == search;
+    c->of[node->id].seen = search;
+    return !seen;
 }
 
 /* Nothing of the node is left to be done. */
 static inline bool twi_copy_is_wholly_fed(const twi_copying *c, const tw_node *node)
 {
-    bool fed = c->fed[node->id];
+    bool fed = c->of[node->id].fed;
     if (node->backward.node)
         return fed;
     for (int i = 0; i < node->num_outputs && fed; i++)
-        fed = c->outputs[node->id][i].node != NULL;
+        fed = c->of[node->id].outputs[i].node != NULL;
     return fed;
+}
+
+/* Notes what a node has become, for the plan's report, too. */
+static inline void twi_copy_note(twi_copying *c, const tw_node *node, twi_node *made)
+{
+    c->of[node->id].node = made;
+    if (c->p->plan->origins)
+        c->p->plan->origins[node->id] = made;
+    if (made)
+        made->is_users = made->origin == node;
 }
 
 static inline tw_status twi_copy_row(twi_copying *c, const tw_node *node)
 {
-    twi_value **row = &c->outputs[node->id];
+    twi_value **row = &c->of[node->id].outputs;
     if (!*row)
         *row = twi_arena_alloc(&c->p->plan->arena, sizeof **row * (size_t)(node->num_outputs + 1));
     return *row ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
@@ -70,13 +110,13 @@ static inline tw_status twi_copy_row(twi_copying *c, const tw_node *node)
 static inline bool twi_copy_refers(const twi_copying *c, tw_output output)
 {
     return output.index >= 0 && !twi_copy_is_fed(c, output) &&
-           (c->views[output.node->id] || twi_output_is_reference(output));
+           (c->of[output.node->id].views || twi_output_is_reference(output));
 }
 
 /* Who wrote the variable last before the reference was passed on; no node: its maker. */
 static inline twi_value twi_copy_writer(const twi_copying *c, tw_output reference)
 {
-    return (twi_value){reference.node->num_inputs ? c->nodes[reference.node->id] : NULL, -1};
+    return (twi_value){reference.node->num_inputs ? c->of[reference.node->id].node : NULL, -1};
 }
 
 /* Whether a part before the border that this one lies behind has done the node's work. */
@@ -88,6 +128,8 @@ static inline bool twi_copy_is_done(const twi_copying *c, const tw_node *node)
 
 /* ---- specialize.c ------------------------------------------------------------------------------------------------ */
 
+/* Nodes into the order of their graph. */
+void twi_copy_sort(const tw_node **nodes, int count);
 /* Copies a node that is needed and not left to a loop, unless it has been. What it takes has been. */
 tw_status twi_copy_once(twi_copying *c, const tw_node *node);
 /* The copy of node `id` of the user's graph if it runs for what it does, whatever becomes of those that need it: where
