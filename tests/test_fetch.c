@@ -279,15 +279,56 @@ static void progress_reaches_the_end_and_may_stop_the_download(void **state)
     assert_int_equal(last, SIZE);
 }
 
-static void second_fetch_into_a_directory_is_refused(void **state)
+/* What another fetch does while this one waits. */
+typedef struct other_fetch {
+    int lock;
+    bool ends;
+    int looks; /* of this one */
+    char told[300];
+} other_fetch;
+
+static void note_told(void *user, int level, const char *text)
+{
+    other_fetch *other = user;
+    (void)level;
+    assert_int_equal(other->told[0], 0); /* once */
+    snprintf(other->told, sizeof other->told, "%s", text);
+}
+
+static bool look_twice(void *user, const char *file, int64_t done, int64_t total)
+{
+    other_fetch *other = user;
+    assert_string_equal(file, "thing.gz");
+    assert_int_equal(done, 0);
+    assert_int_equal(total, SIZE);
+    if (++other->looks < 2)
+        return true;
+    if (other->ends) {
+        write_in(to, "thing.gz", content, SIZE);
+        close(other->lock);
+    }
+    return other->ends;
+}
+
+static void second_fetch_into_a_directory_waits_for_the_first(void **state)
 {
     (void)state;
     twi_fetch_set set = plain_set();
     mkdir(to, 0700);
-    int fd = open(to, O_RDONLY | O_DIRECTORY);
-    assert_int_equal(flock(fd, LOCK_EX), 0);
-    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_UNAVAILABLE, "another fetch is at work");
-    close(fd);
+    for (int ends = 0; ends < 2; ends++) {
+        other_fetch other = {.lock = open(to, O_RDONLY | O_DIRECTORY), .ends = ends};
+        assert_int_equal(flock(other.lock, LOCK_EX), 0);
+        tw_set_log(note_told, &other, 1);
+        if (ends) /* nothing is downloaded: what the first has brought is there */
+            assert_ok(twi_fetch(&set, to, "file:///nowhere", look_twice, &other, &error));
+        else
+            assert_fails(twi_fetch(&set, to, NULL, look_twice, &other, &error), TW_CANCELLED, "waited for another");
+        tw_set_log(NULL, NULL, 0);
+        assert_int_equal(other.looks, 2);
+        assert_non_null(strstr(other.told, "another fetch is at work in"));
+        if (!ends)
+            close(other.lock);
+    }
 }
 
 static ssize_t full_disk(int fd, const void *bytes, size_t size)
@@ -780,7 +821,7 @@ int main(void)
         in_a_directory(other_content_and_other_length_are_refused),
         in_a_directory(wrong_file_that_is_there_already_is_left_and_named),
         in_a_directory(progress_reaches_the_end_and_may_stop_the_download),
-        in_a_directory(second_fetch_into_a_directory_is_refused),
+        in_a_directory(second_fetch_into_a_directory_waits_for_the_first),
         in_a_directory(full_disk_is_reported_as_such),
         in_a_directory(whatever_a_server_does_a_file_is_whole_or_not_there),
         in_a_directory(silent_server_can_be_left),

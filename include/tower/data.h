@@ -234,9 +234,10 @@ typedef bool tw_fetch_progress(void *user, const char *file, int64_t done, int64
  *
  * Each file is downloaded as NAME.part, which the next call continues if this one is cut short, checked against the
  * SHA-256 known for it, and only then given its name. base_url (NULL: the official places, one after the other) is
- * where the files are looked for instead: an http, https or file URL of a folder. progress may be NULL.
+ * where the files are looked for instead: an http, https or file URL of a folder. progress may be NULL. While another
+ * fetch is at work in the directory this one waits, which it says once (tw_set_log), and finds what that has brought.
  *
- * TW_UNAVAILABLE: no connection, or another fetch is at work there; the message says which file to put where by hand.
+ * TW_UNAVAILABLE: no connection; the message says which file to put where by hand.
  * TW_DATA_LOSS: what came is not the official file. TW_CANCELLED: progress said so. TW_UNIMPLEMENTED: no
  * libcurl, and a file is missing. TW_INVALID_ARGUMENT: unknown name. */
 TW_API tw_status tw_data_fetch(const char *name, const char *directory, const char *base_url,

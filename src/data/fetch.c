@@ -5,6 +5,7 @@
 #include "data/fetch.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Sizes and hashes are those of the files as their authors publish them; the hashes are the ones that public programs
@@ -60,7 +62,8 @@ static const twi_fetch_set known_sets[] = {
     },
 };
 
-enum { TRIES = 3 }; /* at one place, as long as each brings us further */
+enum { TRIES = 3 };     /* at one place, as long as each brings us further */
+enum { LOOK_MS = 100 }; /* between two looks whether another fetch has ended */
 
 typedef struct fetch {
     const twi_fetch_set *set;
@@ -193,6 +196,23 @@ static bool is_unpacked(const twi_fetch_set *set, const char *directory)
     return true;
 }
 
+/* Until no other fetch is at work in the directory: this one then finds what that has brought. */
+static tw_status wait_for_lock(const fetch *f, int lock, tw_error *error)
+{
+    const twi_fetch_file *first = &f->set->files[0];
+    for (bool told = false; flock(lock, LOCK_EX | LOCK_NB) != 0; told = true) {
+        if (errno != EWOULDBLOCK)
+            return twi_fail_file(error, "lock", f->directory);
+        if (!told)
+            twi_log(TWI_LOG_WARNING, "another fetch is at work in '%s': waiting until it ends", f->directory);
+        if (f->progress && !f->progress(f->user, first->name, 0, first->size))
+            return twi_fail(error, TW_CANCELLED, "the fetch into '%s' was stopped: it waited for another one there",
+                            f->directory);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    }
+    return TW_OK;
+}
+
 tw_status twi_fetch(const twi_fetch_set *set, const char *directory, const char *base_url, tw_fetch_progress *progress,
                     void *user, tw_error *error)
 {
@@ -208,11 +228,7 @@ tw_status twi_fetch(const twi_fetch_set *set, const char *directory, const char 
     lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock < 0)
         return twi_fail_file(error, "open", directory);
-    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-        status = errno == EWOULDBLOCK ? twi_fail(error, TW_UNAVAILABLE, "another fetch is at work in '%s'", directory)
-                                      : twi_fail_file(error, "lock", directory);
-        goto done;
-    }
+    TWI_TRY(wait_for_lock(&f, lock, error));
     if (set->folder && is_unpacked(set, directory))
         goto done;
     for (int i = 0; i < set->num_files; i++)
