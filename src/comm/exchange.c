@@ -119,26 +119,25 @@ static int find_silent(const twi_exchange *x)
 
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from)
 {
-    char why[TWI_REASON];
+    char why[TWI_REASON], awaited[250];
+    const char *instead = what ? "does not send it" : "does not take what it is sent";
     double waited = seconds_since(begin_ns);
     if (atomic_load(&x->closing))
         take_turn(x); /* nobody beats any more */
+    snprintf(awaited, sizeof awaited, "%.200s%stask %d", what ? what : "", what ? " of " : "", from);
     int late = find_silent(x);
     if (late >= 0)
-        snprintf(
-            why, sizeof why,
-            "task %d has not been heard of for %.0f s; task %d waited for %.200s of task %d (the deadline is %g s)",
-            late, silence(x, late), x->base.task, what, from, x->base.deadline);
-    else if (waited > TWI_PATIENCE * x->base.deadline)
         snprintf(why, sizeof why,
-                 "task %d has waited %.0f s for %.200s of task %d, which is there but does not send it", x->base.task,
-                 waited, what, from);
+                 "task %d has not been heard of for %.0f s; task %d waited for %s%s (the deadline is %g s)", late,
+                 silence(x, late), x->base.task, awaited, what ? "" : " to take what it was sent", x->base.deadline);
+    else if (waited > TWI_PATIENCE * x->base.deadline)
+        snprintf(why, sizeof why, "task %d has waited %.0f s for %s, which is there but %s", x->base.task, waited,
+                 awaited, instead);
     else {
         if (waited > x->base.deadline && !atomic_load(&x->closing) && !atomic_exchange(&x->warned, true))
             twi_log(TWI_LOG_WARNING,
-                    "task %d has waited for %.0f s for %.200s of task %d, which is there but does not send it; after "
-                    "%g s that ends the run",
-                    x->base.task, waited, what, from, TWI_PATIENCE * x->base.deadline);
+                    "task %d has waited for %.0f s for %s, which is there but %s; after %g s that ends the run",
+                    x->base.task, waited, awaited, instead, TWI_PATIENCE * x->base.deadline);
         return !atomic_load(&x->failed);
     }
     twi_exchange_fail(x, why);
@@ -331,7 +330,7 @@ static bool begin_sending(twi_exchange *x, int to, int channel, size_t bytes, ui
             return true;
         }
         begin = begin ? begin : twi_monotonic_ns();
-        wait_for_task(x, to, "what it sends to be taken", may_send, c, times, begin);
+        wait_for_task(x, to, NULL, may_send, c, times, begin);
     }
     say_reason(x, error);
     return false;
@@ -912,12 +911,13 @@ static void *beat(void *argument)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static bool all_have_left(const twi_exchange *x)
+/* -1: all others have left. */
+static int find_staying(const twi_exchange *x)
 {
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task && !atomic_load(&x->peers[i].left))
-            return false;
-    return true;
+            return i;
+    return -1;
 }
 
 /* Says that this task is done. Where messages move only while somebody asks, it waits for the others to say so. */
@@ -927,8 +927,8 @@ static void leave(twi_exchange *x)
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
             mention(x, i, LEAVE, 0, "", true);
-    for (int times = 0; x->carrier->pump && !all_have_left(x) && !atomic_load(&x->failed); times++)
-        twi_exchange_wait(x, 0, "its end", times, begin);
+    for (int times = 0, task; x->carrier->pump && (task = find_staying(x)) >= 0 && !atomic_load(&x->failed); times++)
+        twi_exchange_wait(x, task, "the end", times, begin);
 }
 
 static void close_exchange(twi_comm *c)

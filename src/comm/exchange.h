@@ -146,7 +146,8 @@ void twi_exchange_heard(twi_exchange *x, int from);   /* of a part of a message 
 void twi_exchange_spoiled(twi_exchange *x, int from); /* what came is no message */
 void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: a failure, unless it was done */
 void twi_exchange_fail(twi_exchange *x, const char *why);
-/* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. */
+/* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. `what` is
+ * awaited of the task; NULL: that it takes what it is sent. */
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
 /* Whether threads of this process want more cores than there are: who waits holds up others. */
 bool twi_exchange_is_crowded(const twi_exchange *x);

@@ -53,7 +53,7 @@ static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool p
             return false;
         struct pollfd room = {.fd = to->socket, .events = POLLOUT};
         poll(&room, 1, 100);
-        if (!twi_exchange_goes_on(&l->x, begin, "room in the socket", to->task) ||
+        if (!twi_exchange_goes_on(&l->x, begin, NULL, to->task) ||
             atomic_load(&l->x.peers[to->task].left))
             return false;
     }

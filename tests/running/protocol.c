@@ -1157,6 +1157,21 @@ static void who_waits_is_patient_and_says_so_once(void **state)
     finish(t);
 }
 
+static void who_sends_in_vain_says_who_does_not_take_it(void **state)
+{
+    (void)state;
+    task *t = begin();
+    int64_t long_ago = twi_coarse_ns() - (int64_t)(20.1 * DEADLINE * SECONDS);
+    assert_false(twi_exchange_goes_on(&t->x, long_ago, NULL, FIRST));
+    assert_message(t->x.reason, " for task 0, which is there but does not take what it is sent");
+    finish(t);
+    t = begin();
+    be_silent(t, FIRST, 1.5);
+    assert_false(twi_exchange_goes_on(&t->x, twi_coarse_ns(), NULL, FIRST));
+    assert_message(t->x.reason, "; task 1 waited for task 0 to take what it was sent (the deadline is 1000 s)");
+    finish(t);
+}
+
 /* Between two looks at who is there whoever waits looks for what it waits for, and moves messages on. */
 static void who_waits_looks_now_and_then_who_is_there(void **state)
 {
@@ -1510,6 +1525,7 @@ int run_protocol(void)
         cmocka_unit_test(what_the_first_task_says_others_do_not),
         cmocka_unit_test(what_any_task_is_asked_all_hear_of),
         cmocka_unit_test(who_is_silent_longest_is_named),
+        cmocka_unit_test(who_sends_in_vain_says_who_does_not_take_it),
         cmocka_unit_test(any_word_is_a_sign_of_life),
         cmocka_unit_test(who_was_held_up_gives_others_time),
         cmocka_unit_test(who_is_done_gives_others_time),

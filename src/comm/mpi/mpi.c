@@ -376,7 +376,7 @@ static bool wait_for_piece(carrier *c, int to, MPI_Request *request)
         pthread_mutex_unlock(&c->lock);
         if (done || code != MPI_SUCCESS)
             return code == MPI_SUCCESS;
-        twi_exchange_wait(&c->x, to, "room for a message", times, begin);
+        twi_exchange_wait(&c->x, to, NULL, times, begin);
     }
     return false;
 }
@@ -454,7 +454,7 @@ static bool put(twi_exchange *x, int to, const twi_header *header, const void *d
         if (room || atomic_load(&x->failed))
             return sent;
         begin = begin ? begin : twi_monotonic_ns();
-        twi_exchange_wait(x, to, "room for a message", times, begin);
+        twi_exchange_wait(x, to, NULL, times, begin);
     }
 }
 
