@@ -39,21 +39,15 @@ static const struct {
      "--mpi=pmix or --mpi=pmi2, as 'srun --mpi=list' names them, and " PLUGIN},
 };
 
-static int number_in(const char *variable)
-{
-    const char *text = getenv(variable);
-    return text ? atoi(text) : 0;
-}
-
 int twi_comm_started(int *tasks)
 {
     const char *at = getenv("TOWER_TASK_SOCKETS");
-    int task = number_in("TOWER_TASK");
+    int task = twi_number_in("TOWER_TASK");
     for (*tasks = at != NULL; at && (at = strchr(at, ',')); at++)
         ++*tasks;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && *tasks < 1; i++) {
-        *tasks = number_in(launchers[i].count);
-        task = number_in(launchers[i].number);
+        *tasks = twi_number_in(launchers[i].count);
+        task = twi_number_in(launchers[i].number);
     }
     if (task >= 0 && task < *tasks)
         return task;
@@ -73,12 +67,12 @@ static tw_status check_alone(const twi_comm_way *const *more, const char *refuse
 {
     char found[600];
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        if (number_in(launchers[i].count) <= 1)
+        if (twi_number_in(launchers[i].count) <= 1)
             continue;
         say_found(more, refused, found, sizeof found);
         return twi_fail(error, TW_FAILED_PRECONDITION,
                         "%s has started %d processes, which would not know of each other: they need %s; %s",
-                        launchers[i].launcher, number_in(launchers[i].count), launchers[i].advice, found);
+                        launchers[i].launcher, twi_number_in(launchers[i].count), launchers[i].advice, found);
     }
     return TW_OK;
 }

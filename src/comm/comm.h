@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 enum { TWI_MOST_TASKS = 1024, TWI_PATIENCE = 20 };
 
@@ -56,6 +57,13 @@ struct twi_comm {
     const atomic_int *awake; /* threads of this process that want one of its cores (base/cores.h), which a plug-in is told */
     int cores;               /* since it has no such number of its own; NULL: not yet */
 };
+
+/* A number that a launcher has put in the environment; 0: it has not. */
+static inline int twi_number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : 0;
+}
 
 /* A way to be started: a row in comm.c, or of a plug-in. */
 typedef struct twi_comm_way {

@@ -713,19 +713,13 @@ static tw_status open_tasks(double deadline, twi_comm **comm, tw_error *error)
     return status;
 }
 
-static int number_in(const char *variable)
-{
-    const char *text = getenv(variable);
-    return text ? atoi(text) : 0;
-}
-
 /* What mpirun says, or srun with the plug-in for this MPI. */
 static bool is_here(void)
 {
 #ifdef OPEN_MPI
-    return number_in("OMPI_COMM_WORLD_SIZE") > 1 || (getenv("PMIX_RANK") && number_in("SLURM_STEP_NUM_TASKS") > 1);
+    return twi_number_in("OMPI_COMM_WORLD_SIZE") > 1 || (getenv("PMIX_RANK") && twi_number_in("SLURM_STEP_NUM_TASKS") > 1);
 #else
-    return number_in("PMI_SIZE") > 1;
+    return twi_number_in("PMI_SIZE") > 1;
 #endif
 }
 
