@@ -119,6 +119,14 @@ launch -n 2 -- bash early.sh "$tower" "${options[@]}" --train-dir early --max-st
 grep -q '^stopped by signal 15 with 0 of' early.log && ! grep -qE 'nothing to do|tower eval' early.log ||
     fail "who was asked to stop before the first step is told something else"
 
+# So it is of one that does not listen yet, whose end is all that the launcher sees of it.
+# shellcheck disable=SC2016 # the tasks' shells expand it
+launch -n 2 --max-restarts 1 -- bash -c '[ "$TOWER_TASK" = 0 ] || kill -s TERM $$; exec "$@"' bash "$tower" \
+    "${options[@]}" --train-dir deaf --max-steps 1000000 > deaf.log 2>&1
+[ $? -eq 143 ] || fail "a task that was asked to stop before it listened: the launcher did not end with 143"
+grep -q '^tower launch: task 1 (process [0-9]*) was ended by signal 15 (Terminated): all are asked to stop$' deaf.log &&
+    ! grep -q 'restart' deaf.log || fail "what has ended a task that did not listen is not told, or all is started again"
+
 # What one process does for all task 0 does, and another says so, for it may have been meant otherwise.
 launch -n 3 -- "$tower" export two exported.pb > exported.log 2>&1 || fail "an export by three tasks"
 [ "$(grep -c '^exported.pb: a frozen graph' exported.log)" -eq 1 ] &&

@@ -43,6 +43,7 @@ typedef struct tasks {
     pid_t processes[MOST_TASKS];         /* 0: it has ended */
     struct pollfd ends[MOST_TASKS];      /* of a process; fd -1: it has ended, or the kernel does not tell */
     int code;                            /* of the first that failed, of its own accord if one did */
+    int stop;                            /* the signal that all are asked to stop by; 0: none */
     int running;
     struct rlimit files;                 /* as it was given to the launcher */
 } tasks;
@@ -227,6 +228,18 @@ static void rest(tasks *t)
     poll(t->ends, (nfds_t)t->count, told ? LOOK : BLIND);
 }
 
+/* Who is asked to stop before it listens, or is a script's shell, does not hand that on. */
+static void note_signal(tasks *t, int task, pid_t process, int number)
+{
+    bool asked = number == SIGINT || number == SIGTERM || number == SIGHUP;
+    if (number == t->stop)
+        return; /* before it had anything to finish */
+    complain("launch", "task %d (process %d) was %s by signal %d (%s)%s", task, (int)process,
+             asked ? "ended" : "killed", number, strsignal(number), asked && !t->stop ? ": all are asked to stop" : "");
+    if (asked && !t->stop)
+        t->stop = number;
+}
+
 static void note_end(tasks *t, pid_t process, int status)
 {
     int task = 0;
@@ -239,12 +252,10 @@ static void note_end(tasks *t, pid_t process, int status)
         close(t->ends[task].fd);
     t->ends[task].fd = -1;
     t->running--;
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_AGAIN;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == signals_stop())
-        code = 128 + signals_stop(); /* before it had anything to finish */
-    else if (WIFSIGNALED(status))
-        complain("launch", "task %d (process %d) was killed by signal %d (%s)", task, (int)process, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status))
+        note_signal(t, task, process, WTERMSIG(status));
+    bool stopped = WIFSIGNALED(status) && WTERMSIG(status) == t->stop;
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : stopped ? 128 + t->stop : EXIT_AGAIN;
     if (t->code == EXIT_DONE || (t->code == EXIT_AGAIN && code != EXIT_DONE)) /* which end was seen first is chance */
         t->code = code;
 }
@@ -267,6 +278,7 @@ static void wait_for_all(tasks *t)
     bool told = false, killed = false;
     for (;;) {
         int status;
+        t->stop = t->stop ? t->stop : signals_stop();
         pid_t process = waitpid(-1, &status, WNOHANG);
         if (process > 0) {
             note_end(t, process, status);
@@ -274,8 +286,8 @@ static void wait_for_all(tasks *t)
         }
         if (!t->running && (t->code == EXIT_DONE || process < 0))
             return;
-        if (signals_stop() && !told) { /* where they train task 0 decides behind which step */
-            ask_to_stop(t, signals_stop());
+        if (t->stop && !told) { /* where they train task 0 decides behind which step */
+            ask_to_stop(t, t->stop);
             told = true;
         }
         if (signals_take_save())
