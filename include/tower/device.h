@@ -60,7 +60,8 @@ TW_API tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes,
 TW_API tw_status tw_devices_agree(tw_devices *devices, const char *lines, const char *what, tw_error *error);
 /* Whether this task is to tell a person that text: what all tasks have to say alike, as all refuse the same graph,
  * task 0 says. Each task asks before it speaks, and those behind the first wait for its word for up to a second. True
- * where there is one task, or all has failed. */
+ * where there is one task, or all has failed; only what one task's own step has failed with that task says, and of the
+ * others the first. */
 TW_API bool tw_devices_is_to_say(tw_devices *devices, const char *text);
 /* What one process is asked for from outside concerns all tasks: `own`, the number of the signal that this one got or
  * 0, goes to the others with its signs of life, once a second; what comes back is what any task has got, this one

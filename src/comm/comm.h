@@ -37,9 +37,9 @@ typedef struct twi_comm_ops {
     /* Every task calls it for a lane that has ended, when it is not at its channels any more. When all have they begin
      * anew, without what was left in them. */
     tw_status (*renew)(twi_comm *c, int lane, const char *what, tw_error *error);
-    /* Whether this task is to say what has that hash: task 0 always, and tells the others; they unless it has told
-     * them by now, or does within a second. */
-    bool (*is_to_say)(twi_comm *c, uint64_t text);
+    /* Whether this task is to say that text: task 0 always, and tells the others; they unless it has told them by now,
+     * or does within a second. Of a failure that a task has met that one says it, and one that was told of it. */
+    bool (*is_to_say)(twi_comm *c, const char *text);
     /* What this task was asked for from outside goes to all with its signs of life; gives what any was, this one first.
      * Above 0; 0: nothing. */
     int (*asked)(twi_comm *c, int own);

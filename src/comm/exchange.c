@@ -3,6 +3,7 @@
 #include "comm/exchange.h"
 
 #include "base/clock.h"
+#include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -19,6 +20,7 @@ enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6, SAID
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
  * says so at each quarter of that. */
 enum { MOST_AHEAD = 256, QUARTER = 4 };
+enum { NOBODY = -1 }; /* a failure that no task has met itself */
 #define MOST_BYTES_AHEAD (UINT64_C(64) << 20)
 #define MOST_BYTES (INT64_C(1) << 40)
 
@@ -34,13 +36,14 @@ static void sleep_ns(long ns)
 
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
-/* The first reason is kept; the beating thread tells the others. */
-static void fail_with(twi_exchange *x, tw_status status, const char *why)
+/* The first reason is kept; the beating thread tells the others. `whose` it is the exchange has. */
+static void fail_with(twi_exchange *x, tw_status status, int whose, const char *why)
 {
     pthread_mutex_lock(&x->lock);
     if (!atomic_load(&x->failed)) {
         snprintf(x->reason, sizeof x->reason, "%s", why);
         x->status = status;
+        x->whose = whose;
         atomic_store(&x->failed, true);
         pthread_cond_broadcast(&x->changed);
         pthread_cond_signal(&x->ends);
@@ -50,7 +53,7 @@ static void fail_with(twi_exchange *x, tw_status status, const char *why)
 
 void twi_exchange_fail(twi_exchange *x, const char *why)
 {
-    fail_with(x, TW_ABORTED, why);
+    fail_with(x, TW_ABORTED, NOBODY, why);
 }
 
 static tw_status say_reason(twi_exchange *x, tw_error *error)
@@ -525,6 +528,19 @@ static void heed_lane(twi_exchange *x, int from, const twi_header *h, const char
         heed_renewal(x, from, lane);
 }
 
+/* A status, and whose failure it is, as the number of a message has them. */
+static uint64_t pack_failure(tw_status status, int whose)
+{
+    return (uint64_t)status | (uint64_t)(whose - NOBODY) << 32;
+}
+
+static void heed_abort(twi_exchange *x, uint64_t number, const char *why)
+{
+    uint64_t status = number & UINT32_MAX, whose = number >> 32;
+    fail_with(x, status > TW_OK && status <= TW_DATA_LOSS ? (tw_status)status : TW_ABORTED,
+              whose <= (uint64_t)x->base.tasks ? (int)whose + NOBODY : NOBODY, why);
+}
+
 /* What is not for a receiver. */
 static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
 {
@@ -534,7 +550,7 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
     if (h->channel == TAKEN)
         heed_taken(x, from, h, m);
     if (h->channel == ABORT)
-        fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
+        heed_abort(x, h->number, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
     if (h->channel == END || h->channel == RENEW)
@@ -542,7 +558,7 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
     if (h->channel == BEAT && h->number <= INT32_MAX)
         atomic_store(&x->peers[from].asked, (int)h->number);
     if (h->channel == SAID)
-        atomic_store(&x->peers[from].said, h->number);
+        atomic_store(&x->peers[from].said[h->number % TWI_SAID], h->number);
     give_back(x, m);
 }
 
@@ -720,25 +736,37 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
     return say_reason(x, error);
 }
 
-/* Whoever asks may have failed already, but not by the others. The last look comes when the time is over. */
-static bool is_to_say(twi_comm *c, uint64_t text)
+/* What another task has failed with that says itself, and of those that were told of it the first. */
+static bool is_repeated(twi_exchange *x, const char *text)
 {
-    enum { PATIENCE = 1, PAUSE = 1000000 };
+    pthread_mutex_lock(&x->lock);
+    int first_told = x->whose == 0;
+    bool others = x->whose != NOBODY && x->base.task != x->whose && x->base.task != first_told;
+    bool repeated = others && strstr(text, x->reason);
+    pthread_mutex_unlock(&x->lock);
+    return repeated;
+}
+
+/* Whoever asks may have failed already, but not by the others. The last look comes when the time is over. */
+static bool is_to_say(twi_comm *c, const char *text)
+{
+    enum { PATIENCE = 1, PAUSE = 1000000, NONE_ELSE = 1 }; /* no text is 0 */
     twi_exchange *x = (twi_exchange *)c;
+    uint64_t hash = twi_fingerprint(text, strlen(text)) | NONE_ELSE;
     twi_peer *first = &x->peers[0];
     int64_t begin = twi_monotonic_ns();
     bool waits = c->task != 0;
     for (int i = 1; i < c->tasks && !waits && !atomic_load(&x->failed); i++)
-        mention(x, i, SAID, text, "", false);
+        mention(x, i, SAID, hash, "", false);
     while (waits && !atomic_load(&x->failed)) {
         waits = !atomic_load(&first->left) && seconds_since(begin) < PATIENCE; /* what it said came before it left */
         if (x->carrier->pump)
             x->carrier->pump(x, 0);
-        if (atomic_load(&first->said) == text)
+        if (atomic_load(&first->said[hash % TWI_SAID]) == hash)
             return false;
         sleep_ns(PAUSE);
     }
-    return true;
+    return !atomic_load(&x->failed) || !is_repeated(x, text);
 }
 
 static int asked(twi_comm *c, int own)
@@ -754,7 +782,7 @@ static void abort_all(twi_comm *c, tw_status status, const char *why)
 {
     char named[TWI_REASON];
     snprintf(named, sizeof named, "task %d failed: %s", c->task, why);
-    fail_with((twi_exchange *)c, status, named);
+    fail_with((twi_exchange *)c, status, c->task, named);
 }
 
 static void end_lane_of_all(twi_comm *c, int lane, tw_status status, const char *why)
@@ -854,7 +882,7 @@ static void tell_all(twi_exchange *x)
     char why[TWI_REASON];
     int missing;
     pthread_mutex_lock(&x->lock);
-    tw_status status = x->status;
+    uint64_t failure = pack_failure(x->status, x->whose);
     snprintf(why, sizeof why, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
     bool moves;
@@ -862,7 +890,7 @@ static void tell_all(twi_exchange *x)
         missing = 0;
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
-            p->told = p->told || i == x->base.task || mention(x, i, ABORT, (uint64_t)status, why, false);
+            p->told = p->told || i == x->base.task || mention(x, i, ABORT, failure, why, false);
             missing += !p->told && !atomic_load(&p->left);
         }
         moves = x->carrier->pump && x->carrier->pump(x, -1) != TWI_NOTHING;

@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 enum { TWI_REASON = 600 }; /* bytes of what is said of a failure */
-enum { TWI_MAGIC = 0x544f5755 }; /* another one where messages mean something else */
+enum { TWI_MAGIC = 0x544f5756 }; /* another one where messages mean something else */
 /* So far messages of a channel are counted, and then from 0 again: its number and theirs fit in the tag of an MPI. */
 enum { TWI_NUMBERS = 64 };
 
@@ -40,7 +40,7 @@ typedef struct twi_message {
     char *data; /* behind it, or where the one who waits for it wants it */
 } twi_message;
 
-enum { TWI_BUCKETS = 64 };
+enum { TWI_BUCKETS = 64, TWI_SAID = 16 };
 
 /* So much of a channel. */
 typedef struct twi_flow {
@@ -87,7 +87,7 @@ typedef struct twi_peer {
     atomic_llong heard_ns; /* when something last came */
     atomic_bool left;      /* it has said that it is done */
     bool told;             /* of the failure; the beating thread's */
-    atomic_ullong said;    /* to a person, the last text's hash; 0: nothing */
+    atomic_ullong said[TWI_SAID]; /* to a person: the last texts' hashes, each where its remainder is; 0: nothing */
     atomic_int asked;      /* from outside; 0: nothing */
     _Atomic(twi_channel *) channels[TWI_BUCKETS]; /* by their numbers, until all ends; added with the lock */
     twi_lane *lanes[TWI_BUCKETS];                 /* with the lock */
@@ -119,8 +119,10 @@ struct twi_exchange {
     atomic_int asked;     /* from outside; 0: nothing */
     atomic_bool warned;   /* that a wait has become longer than the deadline */
     atomic_llong turn_ns; /* when the beating thread last had its turn */
-    char reason[TWI_REASON]; /* what happened first, and the status it stands for; with the lock */
+    /* What happened first, the status it stands for, and whose own failure it is, -1: no task's. With the lock. */
+    char reason[TWI_REASON];
     tw_status status;
+    int whose;
     pthread_t beats;
     bool beating;
 };

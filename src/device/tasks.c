@@ -200,8 +200,6 @@ int tw_devices_asked(tw_devices *devices, int own)
 
 bool tw_devices_is_to_say(tw_devices *devices, const char *text)
 {
-    enum { NONE_ELSE = 1 }; /* no text is 0 */
     TWI_NEED_OR(devices && text, true);
-    return !devices->comm ||
-           devices->comm->ops->is_to_say(devices->comm, twi_fingerprint(text, strlen(text)) | NONE_ELSE);
+    return !devices->comm || devices->comm->ops->is_to_say(devices->comm, text);
 }

@@ -508,13 +508,13 @@ static tw_status complain_alike(twi_comm *c, tw_error *error)
     char word = 0;
     while (c->task != 0 && !atomic_load(&first_has_said))
         nap();
-    bool is_to_say = c->ops->is_to_say(c, 7);
+    bool is_to_say = c->ops->is_to_say(c, "no tea");
     if (c->task == 0)
         atomic_store(&first_has_said, true);
     if (is_to_say != (c->task == 0))
         return twi_fail(error, TW_INTERNAL, "what all say alike was not said once");
     tw_status status = twi_comm_share(c, 2, &word, sizeof word, "a word", error);
-    return status == TW_OK && c->task == 1 && !c->ops->is_to_say(c, 8)
+    return status == TW_OK && c->task == 1 && !c->ops->is_to_say(c, "no sugar")
                ? twi_fail(error, TW_INTERNAL, "what one alone has to say was not said")
                : status;
 }

@@ -4,6 +4,7 @@
 #include "parts.h"
 
 #include "base/clock.h"
+#include "base/fingerprint.h"
 #include "comm/exchange.h"
 
 #include <pthread.h>
@@ -959,41 +960,77 @@ static void a_process_that_ends_was_done_or_not(void **state)
     finish(t);
 }
 
+static uint64_t hash_of(const char *text)
+{
+    return twi_fingerprint(text, strlen(text)) | 1;
+}
+
+static bool is_to_say(task *t, const char *text)
+{
+    return t->x.base.ops->is_to_say(&t->x.base, text);
+}
+
+/* And something else behind it, before anybody has looked. */
 static void the_first_task_says(task *t)
 {
-    if (t->looks == 3)
-        say(t, FIRST, SAID, 7, "", 0);
+    if (t->looks != 3)
+        return;
+    say(t, FIRST, SAID, hash_of("no tea"), "", 0);
+    say(t, FIRST, SAID, hash_of("no milk"), "", 0);
 }
 
 static void what_the_first_task_says_others_do_not(void **state)
 {
     (void)state;
+    assert_int_not_equal(hash_of("no tea") % TWI_SAID, hash_of("no milk") % TWI_SAID);
     task *t = begin_as(0, TASKS, &asked);
-    assert_true(t->x.base.ops->is_to_say(&t->x.base, 7));
+    assert_true(is_to_say(t, "no tea"));
     assert_int_equal(t->count, 2);
-    assert_said(t, 0, 1, SAID, 7, "");
-    assert_said(t, 1, 2, SAID, 7, "");
+    assert_said(t, 0, 1, SAID, hash_of("no tea"), "");
+    assert_said(t, 1, 2, SAID, hash_of("no tea"), "");
     twi_exchange_fail(&t->x, "no coffee");
-    assert_true(t->x.base.ops->is_to_say(&t->x.base, 8));
+    assert_true(is_to_say(t, "no sugar"));
     assert_int_equal(t->count, 2);
     assert_int_equal(t->looks, 0);
     finish(t);
     t = begin();
     t->then = the_first_task_says;
-    assert_false(t->x.base.ops->is_to_say(&t->x.base, 7));
+    assert_false(is_to_say(t, "no tea"));
     assert_int_equal(t->looks, 4);
-    assert_false(t->x.base.ops->is_to_say(&t->x.base, 7));
+    assert_false(is_to_say(t, "no milk"));
     say(t, FIRST, LEAVE, 0, "", 0);
-    assert_true(t->x.base.ops->is_to_say(&t->x.base, 8));
-    assert_in_range(t->looks, 5, 6);
-    assert_false(t->x.base.ops->is_to_say(&t->x.base, 7)); /* before it left */
+    assert_true(is_to_say(t, "no sugar"));
+    assert_in_range(t->looks, 6, 7);
+    assert_false(is_to_say(t, "no tea")); /* before it left */
     assert_int_equal(t->count, 0);
     finish(t);
     t = begin();
     twi_exchange_fail(&t->x, "no coffee");
-    assert_true(t->x.base.ops->is_to_say(&t->x.base, 8));
+    assert_true(is_to_say(t, "it has no coffee"));
     assert_int_equal(t->looks, 0);
     finish(t);
+}
+
+/* So that many tasks do not say the same, and it is said though the one that has failed is killed for it. */
+static void what_a_task_has_failed_with_it_says_and_the_first_of_the_others(void **state)
+{
+    (void)state;
+    for (int own = 0; own < TASKS; own++)
+        for (int whose = -1; whose <= TASKS; whose++) {
+            char why[40], text[80];
+            bool known = whose >= 0 && whose < TASKS, first = own == (whose == 0);
+            task *t = begin_as(own, TASKS, &asked);
+            snprintf(why, sizeof why, "task %d failed: no coffee", whose);
+            snprintf(text, sizeof text, "step 3: %s", why);
+            if (own == whose)
+                t->x.base.ops->abort(&t->x.base, TW_INTERNAL, "no coffee");
+            else
+                say(t, (own + 1) % TASKS, ABORT, TW_INTERNAL | (uint64_t)(whose + 1) << 32, why, strlen(why));
+            assert_failed(t, TW_INTERNAL, why);
+            assert_int_equal(is_to_say(t, text), !known || own == whose || first);
+            assert_true(is_to_say(t, "no sugar"));
+            finish(t);
+        }
 }
 
 static int asked_of_all(task *t, int own)
@@ -1258,6 +1295,7 @@ static void it_beats_until_all_are_done(void **state)
 static void a_failure_is_told_to_all_once(void **state)
 {
     (void)state;
+    uint64_t number = TW_OUT_OF_RANGE | (uint64_t)(OWN + 1) << 32; /* and whose it is */
     for (int i = 0; i < 2; i++) {
         task *t = begin();
         start(t);
@@ -1269,7 +1307,7 @@ static void a_failure_is_told_to_all_once(void **state)
         for (int to = FIRST; to <= LAST; to++)
             assert_int_equal(count_said(t, to, ABORT), to != OWN);
         for (int k = t->count - 2; k < t->count; k++)
-            assert_said(t, k, t->said[k].to, ABORT, TW_OUT_OF_RANGE, "task 1 failed: no coffee");
+            assert_said(t, k, t->said[k].to, ABORT, number, "task 1 failed: no coffee");
         assert_int_equal(count_said(t, FIRST, LEAVE), 0);
         twi_comm_close(&t->x.base);
         assert_int_equal(count_said(t, FIRST, LEAVE), 0);
@@ -1523,6 +1561,7 @@ int run_protocol(void)
         cmocka_unit_test(what_came_before_a_task_left_is_taken),
         cmocka_unit_test(a_process_that_ends_was_done_or_not),
         cmocka_unit_test(what_the_first_task_says_others_do_not),
+        cmocka_unit_test(what_a_task_has_failed_with_it_says_and_the_first_of_the_others),
         cmocka_unit_test(what_any_task_is_asked_all_hear_of),
         cmocka_unit_test(who_is_silent_longest_is_named),
         cmocka_unit_test(who_sends_in_vain_says_who_does_not_take_it),
