@@ -225,7 +225,7 @@ while IFS='|' read -r code tasks flags message; do
     train "$tasks" refused 1 $flags
     found=$?
     [ "$found" -eq "$code" ] || fail "$flags: $found instead of $code"
-    grep -qF -- "$message" refused.log || fail "$flags: refused without '$message'"
+    [ "$(grep -cF -- "$message" refused.log)" -eq 1 ] || fail "$flags: not one task says '$message'"
 done << END
 2|2|--ps-hosts a,b|--ps-hosts leaves no worker: 2 tasks were started in all
 2|2|--ps_hosts=a --worker_hosts=b,c|--worker-hosts and --ps-hosts name 3 tasks, and 2 were started

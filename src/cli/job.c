@@ -173,10 +173,12 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
     };
     if (job->verbose)
         show_details();
-    if (job->tasks)
+    tw_status status = tw_devices_create(&options, &devices, &error);
+    bool wrong_words = status == TW_INVALID_ARGUMENT; /* which are looked at before the others are joined */
+    if (job->tasks && !wrong_words)
         complain_joining(false);
-    *code = tw_devices_create(&options, &devices, &error) == TW_OK ? EXIT_DONE : failed(command, &error);
-    if (error.status == TW_INVALID_ARGUMENT)
+    *code = status == TW_OK ? EXIT_DONE : failed(command, &error);
+    if (wrong_words)
         *code = EXIT_USAGE;
     if (devices && tw_devices_tasks(devices) > 1)
         complain_among(devices);

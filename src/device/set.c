@@ -204,17 +204,20 @@ static tw_status find_tasks(tw_devices *set, const tw_device_options *given, tw_
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.plan_tasks: expected 0 to %d, without options.tasks, found %d%s", TWI_MOST_TASKS,
                         given->plan_tasks, given->tasks ? " with them" : "");
+    set->tasks = given->plan_tasks ? given->plan_tasks : 1;
+    if (given->tasks)
+        twi_comm_started(&set->tasks);
+    if (given->ps_tasks < 0 || given->ps_tasks >= set->tasks) /* who has not joined the others may ask who says so */
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "options.ps_tasks leaves no worker: %d %s started in all, by tower launch, mpirun or srun, "
+                        "and %d would be the job ps",
+                        set->tasks, set->tasks == 1 ? "task was" : "tasks were", given->ps_tasks);
     if (given->tasks) {
         const twi_comm_way *const *ways = twi_plugin_ways(&refused);
         status = twi_comm_open(ways, refused, &set->comm, error);
     }
     set->task = set->comm ? set->comm->task : 0;
     set->tasks = set->comm ? set->comm->tasks : given->plan_tasks ? given->plan_tasks : 1;
-    if (status == TW_OK && (given->ps_tasks < 0 || given->ps_tasks >= set->tasks))
-        status = twi_fail(error, TW_INVALID_ARGUMENT,
-                          "options.ps_tasks leaves no worker: %d %s started in all, by tower launch, mpirun or srun, "
-                          "and %d would be the job ps",
-                          set->tasks, set->tasks == 1 ? "task was" : "tasks were", given->ps_tasks);
     return status;
 }
 
