@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <tower/ops.h>
 #include <time.h>
 #include <tower/queue.h>
@@ -174,6 +175,65 @@ static void a_closed_queue_gives_what_it_has_and_then_says_so(void **state)
     assert_run_fails(put, TW_CANCELLED, "is closed");
     assert_run_fails(close, TW_CANCELLED, "is already closed");
     end(&f);
+}
+
+/* How many elements there are by now, while others take and put. */
+static int size_of(fixture *f, tw_output size)
+{
+    tw_tensor *result = NULL;
+    if (run(f, size, &result) != TW_OK)
+        fail_msg("%s", f->error.message);
+    int elements = (int)tw_tensor_value(result, 0);
+    tw_tensor_release(result);
+    return elements;
+}
+
+typedef struct taking {
+    tw_session *s;
+    tw_output three;
+} taking;
+
+static void *run_taking(void *user)
+{
+    const taking *t = user;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_status status = tw_session_run_in(t->s, 1, NULL, 0, &t->three, 1, &result, &error);
+    tw_tensor_release(result);
+    return (void *)(intptr_t)status;
+}
+
+/* Who wants three has two in hand when the queue is closed, or the run is cancelled. */
+static void what_was_in_hand_when_a_run_gave_up_is_there_again_in_its_order(void **state)
+{
+    (void)state;
+    for (int cancels = 0; cancels < 2; cancels++) {
+        fixture f = begin();
+        tw_output q = int_queue(f.g, TW_QUEUE_FIFO, (tw_queue_options){0}), one;
+        tw_output many = ints(f.g, 2, (int32_t[]){1, 2}), put = tw_enqueue_many(f.g, q, &many, 1);
+        tw_output close = tw_queue_close(f.g, q, false), size = tw_queue_size(f.g, q);
+        taking t;
+        pthread_t thread;
+        void *status;
+        tw_dequeue(f.g, q, &one);
+        tw_dequeue_many(f.g, q, 3, &t.three);
+        open_session(&f);
+        t.s = f.s;
+        assert_runs(put);
+        assert_int_equal(pthread_create(&thread, NULL, run_taking, &t), 0);
+        while (size_of(&f, size) > 0)
+            sched_yield();
+        if (cancels)
+            tw_session_cancel_lane(f.s, 1);
+        else
+            assert_runs(close);
+        pthread_join(thread, &status);
+        assert_int_equal((intptr_t)status, cancels ? TW_CANCELLED : TW_OUT_OF_RANGE);
+        EXPECT_INTS(size, 2);
+        EXPECT_INTS(one, 1);
+        EXPECT_INTS(one, 2);
+        end(&f);
+    }
 }
 
 static void a_shuffle_queue_keeps_some_to_draw_from_until_it_is_closed(void **state)
@@ -1000,6 +1060,7 @@ int main(void)
         cmocka_unit_test(a_fifo_queue_gives_elements_in_the_order_in_which_they_came),
         cmocka_unit_test(components_of_several_types_stay_together),
         cmocka_unit_test(a_closed_queue_gives_what_it_has_and_then_says_so),
+        cmocka_unit_test(what_was_in_hand_when_a_run_gave_up_is_there_again_in_its_order),
         cmocka_unit_test(a_shuffle_queue_keeps_some_to_draw_from_until_it_is_closed),
         cmocka_unit_test(a_priority_queue_gives_the_smallest_first),
         cmocka_unit_test(a_padding_queue_fills_smaller_elements_up_with_zeros),
