@@ -163,12 +163,11 @@ static void a_second_optimizer_of_a_kind_has_slots_of_its_own(void **state)
     tw_graph_destroy(g);
 }
 
-/* Two towers: w has a gradient in both, u in the first only, v in none. */
 static void variables_may_have_an_optimizer_apart(void **state)
 {
     (void)state;
     tw_graph *g = tw_graph_create();
-    tw_variable *w = weights(g, "a/kernel"), *head = weights(g, "head/kernel"), *bias = weights(g, "a/bias");
+    tw_variable *w = weights(g, "a/kernel"), *head = weights(g, "head/kernel"), *bias = weights(g, "hidden/bias");
     tw_variable *step = tw_global_step(g);
     tw_optimizer *muon = tw_muon(g, tw_scalar(g, 0.1f), NULL);
     tw_optimize_apart(muon, "head/kernel", tw_gradient_descent(g, tw_scalar(g, 0.2f)));
@@ -180,11 +179,74 @@ static void variables_may_have_an_optimizer_apart(void **state)
     find(g, "Muon/update_a/kernel/ResourceApplyAdam", "ResourceApplyAdam");
     assert_non_null(tw_graph_find_variable(g, "a/kernel/Adam_1"));
     assert_non_null(tw_graph_find_variable(g, "beta1_power"));
-    assert_non_null(tw_graph_find_variable(g, "a/bias/Momentum"));
+    assert_non_null(tw_graph_find_variable(g, "hidden/bias/Momentum"));
     assert_null(tw_graph_find_variable(g, "head/kernel/Momentum"));
-    tw_optimize_apart(muon, "x", muon);
-    assert_non_null(strstr(tw_graph_message(g), "'...x' are to be updated apart, by an optimizer that is the same"));
     tw_graph_destroy(g);
+}
+
+/* What is asked of an optimizer of g, with gradients of one variable. */
+static void ask_in_vain(int what, tw_graph *g, tw_graph *other_graph)
+{
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f)), *divided = tw_gradient_descent(g, tw_scalar(g, 1));
+    tw_grads *grads = tw_compute_gradients(sgd, loss_of(g, weights(g, "w")));
+    switch (what) {
+    case 0:
+        tw_optimize_apart(sgd, "x", sgd);
+        break;
+    case 1:
+        tw_optimize_apart(sgd, "x", tw_gradient_descent(other_graph, tw_scalar(other_graph, 1)));
+        break;
+    case 2:
+        tw_optimize_apart(divided, "x", tw_gradient_descent(g, tw_scalar(g, 1)));
+        tw_optimize_apart(sgd, "y", divided);
+        break;
+    case 3:
+        for (int i = 0; i < 9; i++)
+            tw_optimize_apart(sgd, "x", divided);
+        break;
+    case 4:
+        assert_null(tw_clip_gradients(g, grads, 0));
+        break;
+    case 5:
+        assert_null(tw_clip_gradients_by_norm(g, grads, 0, NULL));
+        break;
+    case 6:
+        tw_decouple_weight_decay(sgd, -0.1f, 0);
+        break;
+    case 7:
+        tw_guard_optimizer(sgd, tw_fixed_loss_scale(g, 2));
+        break;
+    case 8:
+        tw_muon(g, tw_scalar(g, 1), TW_OPTIONS(tw_muon_options, .momentum = 1.5f));
+        break;
+    default:
+        tw_muon(g, tw_scalar(g, 1), TW_OPTIONS(tw_muon_options, .iterations = -1));
+        break;
+    }
+}
+
+static void what_no_optimizer_does_is_refused(void **state)
+{
+    (void)state;
+    static const char *const messages[] = {
+        "variables '...x' are to be updated apart, by an optimizer that is the same",
+        "variables '...x' are to be updated apart, by an optimizer that is another graph's",
+        "variables '...y' are to be updated apart, by an optimizer that is itself divided",
+        "more than 8 optimizers apart in one",
+        "gradients clipped to 0, expected more than 0",
+        "gradients clipped to a norm of 0, expected more than 0",
+        "a weight decay of -0.1, expected 0 or more",
+        "an optimizer is guarded by an automatic loss scale",
+        "Muon with a momentum of 1.5 and 0 iterations",
+        "Muon with a momentum of 0 and -1 iterations",
+    };
+    for (int i = 0; i < (int)(sizeof messages / sizeof *messages); i++) {
+        tw_graph *g = tw_graph_create(), *other = tw_graph_create();
+        ask_in_vain(i, g, other);
+        assert_message(tw_graph_message(g), messages[i]);
+        tw_graph_destroy(g);
+        tw_graph_destroy(other);
+    }
 }
 
 /* A matrix with orthogonal rows of length 1 and 2 comes out with both of about the same length; a vector moves by
@@ -226,6 +288,7 @@ static void muon_moves_all_directions_of_a_matrix_alike(void **state)
     }
 }
 
+/* Two towers: w has a gradient in both, u in the first only, v in none. */
 static void build_towers(tw_graph *g, tw_grads *grads[2])
 {
     tw_variable *w = weights(g, "w"), *u = weights(g, "u");
@@ -399,6 +462,7 @@ int main(void)
         cmocka_unit_test(slots_are_named_and_placed_after_their_variable_even_where_variables_are_reused),
         cmocka_unit_test(a_second_optimizer_of_a_kind_has_slots_of_its_own),
         cmocka_unit_test(variables_may_have_an_optimizer_apart),
+        cmocka_unit_test(what_no_optimizer_does_is_refused),
         cmocka_unit_test(muon_moves_all_directions_of_a_matrix_alike),
         cmocka_unit_test(averages_are_the_nodes_of_the_tutorial),
         cmocka_unit_test(one_tower_is_its_own_average),
