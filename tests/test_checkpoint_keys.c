@@ -313,6 +313,10 @@ static void what_no_trainer_writes_is_refused_by_its_key(void **state)
     assert_refused(&ground, "tower/dtype", tw_tensor_int64(9));
     assert_refused(&ground, "tower/towers", text("3"));
     assert_refused(&ground, "tower/towers", tw_tensor_int64(0));
+    assert_refused(&ground, "tower/towers", tw_tensor_int64((1 << 20) + 1));
+    assert_refused(&ground, "tower/towers", tw_tensor_float(2));
+    assert_refused(&ground, "tower/towers", tw_tensor_from(TW_INT64, TW_SHAPE(2), (int64_t[]){2, 2}));
+    assert_refused(&ground, "tower/seed", tw_tensor_from(TW_INT64, TW_SHAPE(0), (int64_t[]){0}));
     assert_refused(&ground, "tower/learning_rate", tw_tensor_float(-1));
     assert_refused(&ground, "tower/learning_rate", text("0.1"));
     assert_refused(&ground, "tower/all_reduce", tw_tensor_int64(1));

@@ -469,15 +469,30 @@ static void a_data_set_of_the_wrong_size_is_refused(void **state)
 {
     (void)state;
     tw_error error = {0};
-    tw_dataset *grey;
+    static const struct {
+        const char *model;
+        int height, width, channels, classes;
+        const char *message;
+    } rows[] = {
+        {"cifar10", 28, 28, 1, 10, "model cifar10 takes 24x24x3"},
+        {"mnist", 27, 28, 1, 10, "gives 27x28x1"},
+        {"mnist", 28, 27, 1, 10, "gives 28x27x1"},
+        {"mnist", 28, 28, 3, 10, "gives 28x28x3"},
+        {"mnist", 28, 28, 1, 11, "gives 28x28x1 of 11"},
+    };
     tw_devices *devices;
-    tw_trainer *trainer;
-    assert_ok(tw_dataset_synthetic(8, 28, 28, 1, 10, 1, &grey, &error));
     assert_ok(tw_devices_create(NULL, &devices, &error));
-    tw_trainer_options options = {.model = tw_model_find("cifar10"), .dataset = grey, .devices = devices, .batch = 1};
-    assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT, "model cifar10 takes 24x24x3");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tw_dataset *d;
+        tw_trainer *trainer;
+        assert_ok(tw_dataset_synthetic(8, rows[i].height, rows[i].width, rows[i].channels, rows[i].classes, 1, &d,
+                                       &error));
+        tw_trainer_options options = {.model = tw_model_find(rows[i].model), .dataset = d, .devices = devices,
+                                      .batch = 1};
+        assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT, rows[i].message);
+        tw_dataset_destroy(d);
+    }
     tw_devices_destroy(devices);
-    tw_dataset_destroy(grey);
 }
 
 /* Equal bits say that each tower took exactly one batch at each step, and which one. Both runs begin with the variables
