@@ -184,7 +184,7 @@ static void variables_may_have_an_optimizer_apart(void **state)
     tw_graph_destroy(g);
 }
 
-/* What is asked of an optimizer of g, with gradients of one variable. */
+/* Something that nobody can ask of the optimizers of g. */
 static void ask_in_vain(int what, tw_graph *g, tw_graph *other_graph)
 {
     tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f)), *divided = tw_gradient_descent(g, tw_scalar(g, 1));
@@ -219,8 +219,22 @@ static void ask_in_vain(int what, tw_graph *g, tw_graph *other_graph)
     case 8:
         tw_muon(g, tw_scalar(g, 1), TW_OPTIONS(tw_muon_options, .momentum = 1.5f));
         break;
-    default:
+    case 9:
         tw_muon(g, tw_scalar(g, 1), TW_OPTIONS(tw_muon_options, .iterations = -1));
+        break;
+    case 10:
+        assert_null(tw_fixed_loss_scale(g, 0.5f));
+        break;
+    case 11:
+        assert_null(tw_automatic_loss_scale(g, 1 << 25, 1));
+        break;
+    case 12:
+        assert_null(tw_automatic_loss_scale(g, 2, 0));
+        break;
+    default:
+        for (int i = 0; i < 65; i++)
+            tw_add_loss(g, tw_scalar(g, 1));
+        assert_null(tw_average_losses(g, 0.9f, tw_scalar(g, 65)).node);
         break;
     }
 }
@@ -239,6 +253,10 @@ static void what_no_optimizer_does_is_refused(void **state)
         "an optimizer is guarded by an automatic loss scale",
         "Muon with a momentum of 1.5 and 0 iterations",
         "Muon with a momentum of 0 and -1 iterations",
+        "a loss scale of 0.5, expected 1 to 2^24",
+        "a loss scale of 3.35544e+07, expected 1 to 2^24",
+        "a loss scale that doubles every 0 steps, expected 1 or more",
+        "averages of 65 losses in '', expected at most 64",
     };
     for (int i = 0; i < (int)(sizeof messages / sizeof *messages); i++) {
         tw_graph *g = tw_graph_create(), *other = tw_graph_create();

@@ -684,6 +684,7 @@ static void an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_one
         fixture f = begin();
         tw_output a = accumulator(f.g, "ConditionalAccumulator", sums ? "SUM" : "MEAN");
         tw_output first = apply(f.g, a, 0, 1), second = apply(f.g, a, 0, 3), next = apply(f.g, a, 1, 4);
+        tw_output sixth = apply(f.g, a, 6, 1), seventh = apply(f.g, a, 7, 1);
         tw_output count = ADD("AccumulatorNumAccumulated", 1, LIST(a), tw_attr_string("_note", ""));
         tw_output two = ADD("AccumulatorTakeGradient", 2, LIST(a, tw_scalar_of(f.g, TW_INT32, 2)),
                             tw_attr_type("dtype", TW_FLOAT32));
@@ -704,8 +705,10 @@ static void an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_one
         assert_runs(next);
         EXPECT_FLOATS(one, 4, 8);
         assert_runs(to_seven);
-        assert_runs(next);
+        assert_runs(sixth);
         EXPECT_INTS(count, 0);
+        assert_runs(seventh);
+        EXPECT_INTS(count, 1);
         assert_run_fails(none, TW_INVALID_ARGUMENT, "num_required must be at least 1");
         end(&f);
     }

@@ -566,11 +566,14 @@ static void options_that_mean_nothing_are_refused_by_name(void **state)
         {{.all_reduce = "rnig"}, "found 'rnig'"},
         {{.wire = TW_FLOAT64}, "gradients cross as half or bfloat16, not as double"},
         {{.packs = -1}, "at least 0, found -1"},
+        {{.small_bytes = -2}, "at least 0, found 0, -2 and 0"},
+        {{.small_bytes = 8, .small_group = -3}, "at least 0, found 0, 8 and -3"},
         {{.packs = 2, .small_bytes = 3}, "not both"},
         {{.bucket_bytes = -1}, "bucket_bytes is at least 0"},
         {{.bucket_bytes = 9, .packs = 2}, "goes neither with packs nor with small_bytes"},
         {{.weights = negative}, "the weight of tower 1 is -1"},
         {{.weights = nothing}, "the weights of all 2 towers are 0"},
+        {{.all_reduce = "nccl", .wire = TW_BFLOAT16}, "gradients cannot cross as bfloat16 and have sums of float"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         reduction r = {.towers = 2, .everywhere = true};
@@ -582,6 +585,41 @@ static void options_that_mean_nothing_are_refused_by_name(void **state)
         assert_null(means[0]);
         assert_null(means[1]);
         assert_message(tw_graph_message(g), bad[i].message);
+        tw_graph_destroy(g);
+    }
+}
+
+static void towers_whose_variables_do_not_match_are_refused(void **state)
+{
+    (void)state;
+    static const char *const messages[] = {
+        "variable number 0 is 'v0_0', float [",
+        "variable number 0 is 'v0_0', float [",
+        "variable number 0 is 'v0_0' in tower 0 and 'v1_0' in tower 1: towers must share their variables",
+        "tower 0 has 5 variables, tower 1 has 4",
+        "tower 1 has no gradients to average",
+        "an average of 0 towers",
+    };
+    for (int i = 0; i < (int)(sizeof messages / sizeof *messages); i++) {
+        reduction r = {.towers = 2, .everywhere = true};
+        tw_output fed[2 * VARIABLES];
+        tw_grads grads[2], *list[2], *means[2] = {NULL};
+        tw_graph *g = tw_graph_create();
+        build_towers(g, &r, fed, grads, list);
+        if (i == 0) /* the same type, another shape */
+            grads[1].variables[0] = grads[1].variables[1];
+        if (i == 1) /* the same shape, another type */
+            grads[1].variables[0] = tw_get_variable(g, "d", TW_FLOAT64, shapes[0], (tw_initializer){0});
+        if (i == 3)
+            grads[1].count = 4;
+        if (i == 4)
+            list[1] = NULL;
+        if (i == 2)
+            means[0] = tw_average_gradients(g, list, 2, NULL);
+        else
+            tw_all_reduce(g, list, i == 5 ? 0 : 2, &r.options, means);
+        assert_null(means[0]);
+        assert_message(tw_graph_message(g), messages[i]);
         tw_graph_destroy(g);
     }
 }
@@ -630,6 +668,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_with_a_spec_is_named_with_its_place),
         unthreaded_test(no_text_breaks_the_reader_of_specs),
         cmocka_unit_test(options_that_mean_nothing_are_refused_by_name),
+        cmocka_unit_test(towers_whose_variables_do_not_match_are_refused),
         unthreaded_test(a_reduction_that_runs_out_of_memory_says_so_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
