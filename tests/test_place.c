@@ -782,6 +782,33 @@ static void stateful_nodes_stay_when_the_graph_grows(void **state)
     close_world(&w);
 }
 
+/* Who asks to be beside both gets one of them. */
+static void stateful_nodes_of_two_devices_stay_apart_when_the_graph_grows(void **state)
+{
+    (void)state;
+    static const tw_string both[] = {{"loc:@v", 6}, {"loc:@w", 6}};
+    for (int soft = 0; soft < 2; soft++) {
+        world w;
+        open_world(&w, 1, 2);
+        tw_node *v = variable(&w, "v", TW_FLOAT32), *other = NULL;
+        TW_DEVICE(w.graph, "/gpu:1")
+        other = variable(&w, "w", TW_FLOAT32);
+        assert_placed(&w, soft);
+        tw_attr class = tw_attr_strings("_class", both, 2);
+        tw_node *beside = tw_add_node(w.graph, "NoOp", "beside", NULL, 0, &class, 1);
+        if (soft) {
+            assert_placed(&w, true);
+            assert_string_equal(device_of(&w, beside), "GPU:0");
+        } else {
+            assert_int_equal(place(&w, false), TW_INVALID_ARGUMENT);
+            assert_message(w.error.message, "Cannot merge devices with incompatible ids");
+        }
+        assert_string_equal(device_of(&w, v), "GPU:0");
+        assert_string_equal(device_of(&w, other), "GPU:1");
+        close_world(&w);
+    }
+}
+
 static void keep_line(void *user, const char *line)
 {
     twi_text_printf(user, "%s\n", line);
@@ -942,6 +969,7 @@ int main(void)
         cmocka_unit_test(soft_placement_never_changes_the_job),
         cmocka_unit_test(a_variable_without_kernel_on_its_device_takes_its_users_along),
         cmocka_unit_test(stateful_nodes_stay_when_the_graph_grows),
+        cmocka_unit_test(stateful_nodes_of_two_devices_stay_apart_when_the_graph_grows),
         cmocka_unit_test(the_log_has_tensorflows_form_and_order),
         cmocka_unit_test(a_large_graph_is_placed_in_one_pass_over_its_edges),
         cmocka_unit_test(a_refusal_moves_who_may_move),
