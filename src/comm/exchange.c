@@ -156,7 +156,9 @@ bool twi_exchange_is_crowded(const twi_exchange *x)
 
 static void fail_for_memory(twi_exchange *x)
 {
-    twi_exchange_fail(x, "memory ran out for a message of another task");
+    char why[TWI_REASON];
+    snprintf(why, sizeof why, "task %d has no memory left for messages of the others", x->base.task);
+    twi_exchange_fail(x, why);
 }
 
 /* -1: one that does not end. */

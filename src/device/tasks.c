@@ -17,7 +17,9 @@ static tw_status absent_alloc(twi_device *d, size_t bytes, void **memory, tw_err
     void *mapped =
         mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED)
-        return twi_fail(error, TW_RESOURCE_EXHAUSTED, "no addresses are left for %zu bytes of %s", bytes, d->text);
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
+                        "task %d has no addresses left that stand for %zu bytes of %s, which are another task's",
+                        d->set->task, bytes, d->text);
     *memory = mapped;
     return TW_OK;
 }

@@ -1524,7 +1524,7 @@ static void memory_that_runs_out_ends_all(void **state)
             memory.countdown = block;
             cases[i].work(t);
             forgive_allocations();
-            assert_failed(t, TW_ABORTED, "memory ran out for a message of another task");
+            assert_failed(t, TW_ABORTED, "task 1 has no memory left for messages of the others");
             finish(t);
         }
     twi_exchange none = {0};
