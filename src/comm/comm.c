@@ -77,6 +77,24 @@ static tw_status check_alone(const twi_comm_way *const *more, const char *refuse
     return TW_OK;
 }
 
+/* A library of another MPI than the launcher's knows nothing of the others: each process would train for itself. */
+static tw_status check_joined(twi_comm **comm, tw_error *error)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && (*comm)->tasks == 1; i++) {
+        int started = twi_number_in(launchers[i].count);
+        if (started <= 1)
+            continue;
+        twi_comm_close(*comm);
+        *comm = NULL;
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "%s has started %d processes, as %s says, and this one has found no other: the MPI library "
+                        "that was opened belongs to another mpirun (TOWER_MPI_LIBRARY says which to open), or the "
+                        "variable is left over from another run",
+                        launchers[i].launcher, started, launchers[i].count);
+    }
+    return TW_OK;
+}
+
 static const twi_comm_way *find_way(const twi_comm_way *const *more)
 {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
@@ -96,6 +114,8 @@ tw_status twi_comm_open(const twi_comm_way *const *more, const char *refused, tw
     if (status != TW_OK)
         return status;
     status = way ? way->open(deadline, comm, error) : check_alone(more, refused, error);
+    if (*comm && way != &twi_comm_local)
+        status = check_joined(comm, error);
     if (*comm) {
         (*comm)->cores = twi_usable_cores();
         (*comm)->awake = &twi_awake_threads;
