@@ -184,6 +184,9 @@ static void what_is_not_there_is_named_by_each_command(void **state)
         {2, "launch --tasks 2 -- mpiexec x", "starts the tasks; tell it how many"},
         {2, "launch --tasks 2 -- srun x", "starts the tasks; tell it how many"},
         {1, "launch -n 2 -- false", ""},
+        {0, "launch -n 2 -- test -z ''", ""}, /* each word as it is */
+        {2, "launch -n 1 -- ''", "cannot start ''"},
+        {0, "plan mnist --tasks 2 --ps-hosts= --worker_hosts= --job_name '' --cpu-threads 1 --top 0", "2 towers of"},
         {0, "launch -n 3 -- $T plan mnist --batch-size 8 --cpu-threads 1 --top 0", "mnist: 3 towers of 8 examples"},
         {2, "launch -n 2 -- $T sweep rates.ini", "the 2 tasks that were started together are of one"},
         {2, "launch -n 2 --tasks 3 -- true", "-n says 2, and --tasks, which is the same option, 3"},

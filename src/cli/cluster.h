@@ -23,12 +23,14 @@ typedef struct cluster {
      "so many of the tasks that 'tower launch', mpirun or srun has started, the last ones, are the job ps: they have " \
      "the variables, and no towers. Hosts are counted; where tasks run the launcher says",                             \
      .section = "tasks",                                                                                               \
+     .may_be_empty = true, /* which is tf_cnn_benchmarks' default */                                                   \
      .once = true},                                                                                                    \
         {"worker-hosts",                                                                                               \
          "HOST,...",                                                                                                   \
          OPTION_TEXT,                                                                                                  \
          offsetof(settings, cluster.worker_hosts),                                                                     \
          "and so many, the first ones, are the job worker; without it all others",                                     \
+         .may_be_empty = true,                                                                                         \
          .once = true},                                                                                                \
         {"job-name",                                                                                                   \
          "JOB",                                                                                                        \
@@ -36,6 +38,7 @@ typedef struct cluster {
          offsetof(settings, cluster.job),                                                                              \
          "the job that this task is expected to be of; without it whichever its launcher's number makes it",           \
          .choices = "worker|ps", /* ORDER JOB */                                                                       \
+         .may_be_empty = true,                                                                                         \
          .once = true},                                                                                                \
     {                                                                                                                  \
         "task-index", "N", OPTION_NUMBER, offsetof(settings, cluster.task_index),                                      \

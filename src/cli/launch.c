@@ -427,7 +427,8 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    {NULL, "COMMAND", OPTION_TEXTS, offsetof(settings, words), "what each task is, with its words; put -- before it"},
+    {NULL, "COMMAND", OPTION_TEXTS, offsetof(settings, words), "what each task is, with its words; put -- before it",
+     .may_be_empty = true},
     {"tasks", "N", OPTION_NUMBER, offsetof(settings, tasks), "so many tasks (default: 2)", .least = 1,
      .most = MOST_TASKS, .also = "n|np"},
     {"deadline", "SECONDS", OPTION_NUMBER, offsetof(settings, deadline),

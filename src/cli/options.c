@@ -192,6 +192,8 @@ static bool parse_value(const char *command, const option *row, const char *text
 {
     void *place = (char *)settings + row->at;
     char name[LONGEST_NAME];
+    if (!*text && row->may_be_empty && row->kind != OPTION_TEXTS)
+        return true;
     switch (row->kind) {
     case OPTION_FLAG:
         return parse_flag(command, row, text, place);
@@ -207,7 +209,7 @@ static bool parse_value(const char *command, const option *row, const char *text
     case OPTION_TEXTS:
     case OPTION_FILE:
     case OPTION_DIRECTORY:
-        if (!*text)
+        if (!*text && !row->may_be_empty)
             return complain(command, "%s: expected %s, found an empty text", label(row, name), row->argument);
         if (row->kind == OPTION_TEXTS)
             return add_text(command, text, place);

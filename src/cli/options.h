@@ -52,6 +52,7 @@ typedef struct option {
     const char *choices; /* "text|json" */
     const char *(*list_choices)(void); /* the same, where they are known when the program runs */
     bool optional;       /* of an operand: may be left out */
+    bool may_be_empty;   /* its text, as if it were not given; of OPTION_TEXTS one among the others */
     bool once;           /* concerns one call of the command: a run does not remember it */
     const char *instead; /* the option that says the same in other words: giving one puts a remembered other aside */
     const char *also;    /* what programs that Tower answers to call it, accepted as well: "job-dir|checkpoint-dir"; a flag
