@@ -293,6 +293,8 @@ launch -n 2 -- "$tower" "${benchmark[@]}" --variable_update replicated --waterfa
     --inject tower=1,kind=compute,ms=200 > waterfall.log 2>&1 || fail "a benchmark with a delay"
 awk '$1 ~ /compute|imbalance/ { ms += $2 } END { exit !(ms >= 200) }' waterfall.log ||
     fail "a delay of 200 ms is not in what the slowest device computes"
+grep -q 'what the slowest device computes longer: /job:worker/task:1/cpu:0$' waterfall.log ||
+    fail "the slowest device is not named"
 launch -n 2 -- "$tower" "${benchmark[@]}" --all > all.log 2>&1 || fail "a benchmark of all modes"
 [ "$(grep -cE '^(replicated|parameter_server|independent).* 2 ' all.log)" -ge 7 ] || fail "not all modes were measured"
 

@@ -222,6 +222,8 @@ TW_API const char *tw_time_kind_name(tw_time_kind kind); /* "compute" */
 typedef struct tw_waterfall {
     double seconds[TW_TIME_KINDS]; /* which add up to total */
     double total;
+    double hidden; /* what all devices spent on bringing gradients together beside the chain */
+    int slowest;   /* of the towers' devices the one that imbalance is of; -1: there is none */
 } tw_waterfall;
 
 /* A kernel that ran, or a copy. */

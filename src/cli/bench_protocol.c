@@ -156,7 +156,17 @@ double bench_percent(const measurement *m, tw_time_kind kind)
     return m->parts.total > 0 ? 100 * m->parts.seconds[kind] / m->parts.total : 0;
 }
 
-static void print_waterfall(const measurement *m)
+/* Which device is slow, and what of a part costs nothing. */
+static void print_detail(const bench *b, const measurement *m, int kind)
+{
+    double hidden = 1e3 * m->parts.hidden / m->steps;
+    if (kind == TW_TIME_IMBALANCE && m->parts.slowest >= 0)
+        printf(": %s", b->names[m->parts.slowest]);
+    if (kind == TW_TIME_REDUCTION && hidden >= 0.005) /* as it is printed */
+        printf("; %.2f ms of all devices are hidden", hidden);
+}
+
+static void print_waterfall(const bench *b, const measurement *m)
 {
     static const char *const meanings[TW_TIME_KINDS] = { /* ORDER TIME */
         "kernels of the least loaded device, and the update",
@@ -166,9 +176,12 @@ static void print_waterfall(const measurement *m)
         "waiting for a batch, and taking it",
         "all else: waking threads, handing work over"};
     printf("where a step's time goes:\n");
-    for (int k = 0; k < TW_TIME_KINDS; k++)
-        printf("  %-10s %8.2f ms  %5.1f %%  %s\n", tw_time_kind_name((tw_time_kind)k),
+    for (int k = 0; k < TW_TIME_KINDS; k++) {
+        printf("  %-10s %8.2f ms  %5.1f %%  %s", tw_time_kind_name((tw_time_kind)k),
                1e3 * m->parts.seconds[k] / m->steps, bench_percent(m, (tw_time_kind)k), meanings[k]);
+        print_detail(b, m, k);
+        printf("\n");
+    }
     printf("  %-10s %8.2f ms  %5.1f %%\n", "step", 1e3 * m->parts.total / m->steps, 100.0);
 }
 
@@ -204,6 +217,8 @@ static void print_json(const bench *b, const workload *w, const measurement *m)
         for (int k = 0; k < TW_TIME_KINDS; k++)
             json_number(&out, tw_time_kind_name((tw_time_kind)k), m->parts.seconds[k] / m->steps);
         json_end(&out);
+        json_number(&out, "hidden_reduction_seconds", m->parts.hidden / m->steps);
+        json_text(&out, "slowest_device", m->parts.slowest < 0 ? NULL : workload_device(w, m->parts.slowest));
     }
     json_end(&out);
 }
@@ -256,7 +271,7 @@ int bench_one(const bench *b)
         else
             printf("%s\ntotal images/sec: %.2f\n%s\n", line, rate, line);
         if (b->waterfall && !b->as_json)
-            print_waterfall(&m);
+            print_waterfall(b, &m);
         if (b->train_dir && workload_trainer(w))
             status = tw_trainer_save(workload_trainer(w), b->train_dir, b->keep, &error);
     }

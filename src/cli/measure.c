@@ -50,6 +50,11 @@ static tw_status take_apart(workload *w, double seconds, measurement *m, tw_erro
     if (status != TW_OK)
         return status;
     parts.seconds[TW_TIME_LAUNCH] += seconds - parts.total;
+    if (parts.slowest >= 0 && parts.seconds[TW_TIME_IMBALANCE] > m->most_imbalance) {
+        m->most_imbalance = parts.seconds[TW_TIME_IMBALANCE];
+        m->parts.slowest = parts.slowest;
+    }
+    m->parts.hidden += parts.hidden;
     for (int k = 0; k < TW_TIME_KINDS; k++)
         m->parts.seconds[k] += parts.seconds[k];
     m->parts.total += seconds;
@@ -91,7 +96,7 @@ static tw_status take_row(workload *w, int steps, pace *pace, measurement *m, tw
 tw_status measure(workload *w, const measure_options *o, measurement *m, tw_error *error)
 {
     pace pace = o->pace;
-    *m = (measurement){.examples = workload_examples(w), .taken_apart = o->take_apart};
+    *m = (measurement){.examples = workload_examples(w), .taken_apart = o->take_apart, .parts.slowest = -1};
     m->times = calloc((size_t)o->steps, sizeof *m->times);
     if (!m->times) {
         *error = (tw_error){TW_RESOURCE_EXHAUSTED, "out of memory for the times of the steps"};

@@ -20,6 +20,7 @@ typedef struct measurement {
     workload_result last; /* step */
     bool taken_apart;   /* parts are known: the session was traced */
     tw_waterfall parts; /* added up over the steps that count; launch has what the program itself took */
+    double most_imbalance; /* of a step: parts.slowest is its */
 } measurement;
 
 typedef struct measure_options {

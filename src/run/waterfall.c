@@ -87,12 +87,13 @@ static twi_step_id cause(const twi_plan *plan, twi_step_id p)
 
 /* ---- the towers' devices --------------------------------------------------------------------------------------- */
 
-static bool hosts_tower(const twi_plan *plan, int device, const char *const *tower_devices, int count)
+/* Which of the towers' devices it is; -1: none. */
+static int find_tower_device(const twi_plan *plan, int device, const char *const *tower_devices, int count)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(plan->lists[device].device->text, tower_devices[i]) == 0)
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 static double seconds_of(const twi_span *span)
@@ -100,42 +101,77 @@ static double seconds_of(const twi_span *span)
     return (double)(span->ended_ns - span->started_ns) / 1e9;
 }
 
-/* Seconds that the least loaded of the towers' devices computed. */
-static double least_compute(const twi_plan *plan, const char *const *tower_devices, int count)
+/* What the towers' devices computed for them. */
+typedef struct loads {
+    double least, most; /* seconds */
+    int slowest;        /* the device that has the most; -1: there is none */
+} loads;
+
+static double tower_seconds(const twi_plan *plan, int device)
 {
-    double least = -1;
-    for (int d = 0; d < plan->num_lists; d++) {
-        double seconds = 0;
-        if (!hosts_tower(plan, d, tower_devices, count))
-            continue;
-        for (int i = 0; i < plan->lists[d].count; i++)
-            if (twi_is_tower_work(plan, (twi_step_id){d, i}))
-                seconds += seconds_of(twi_span_of(plan, (twi_step_id){d, i}));
-        if (least < 0 || seconds < least)
-            least = seconds;
-    }
-    return least < 0 ? 0 : least;
+    double seconds = 0;
+    for (int i = 0; i < plan->lists[device].count; i++)
+        if (twi_is_tower_work(plan, (twi_step_id){device, i}))
+            seconds += seconds_of(twi_span_of(plan, (twi_step_id){device, i}));
+    return seconds;
 }
 
-static void add_part(const twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall)
+static loads find_loads(const twi_plan *plan, const char *const *tower_devices, int count)
 {
-    double towers = 0;
+    loads found = {.slowest = -1};
+    for (int d = 0; d < plan->num_lists; d++) {
+        int tower_device = find_tower_device(plan, d, tower_devices, count);
+        double seconds = tower_device < 0 ? 0 : tower_seconds(plan, d);
+        if (tower_device < 0)
+            continue;
+        if (found.slowest < 0 || seconds < found.least)
+            found.least = seconds;
+        if (found.slowest < 0 || seconds > found.most) {
+            found.most = seconds;
+            found.slowest = tower_device;
+        }
+    }
+    return found;
+}
+
+/* All that brings gradients together, on all devices. */
+static double reduction_seconds(const twi_plan *plan)
+{
+    double seconds = 0;
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++) {
+            const twi_span *span = twi_span_of(plan, (twi_step_id){d, i});
+            seconds += span->kind == TW_TIME_REDUCTION ? seconds_of(span) : 0;
+        }
+    return seconds;
+}
+
+/* *longest: the imbalance of a part so far. */
+static void add_part(const twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall,
+                     double *longest)
+{
+    double towers = 0, reduction = waterfall->seconds[TW_TIME_REDUCTION];
     const twi_trace *trace = plan->trace;
     int64_t until = trace->ended_ns;
     for (twi_step_id p = last_step(plan); p.position >= 0; p = cause(plan, p)) {
         const twi_span *span = twi_span_of(plan, p);
         waterfall->seconds[TW_TIME_LAUNCH] += (double)(until - span->ended_ns) / 1e9;
         waterfall->seconds[span->kind] += seconds_of(span);
-        if (hosts_tower(plan, p.device, tower_devices, count) && twi_is_tower_work(plan, p))
+        if (find_tower_device(plan, p.device, tower_devices, count) >= 0 && twi_is_tower_work(plan, p))
             towers += seconds_of(span);
         until = span->started_ns;
     }
     waterfall->seconds[TW_TIME_LAUNCH] += (double)(until - trace->began_ns) / 1e9;
-    double imbalance = towers - least_compute(plan, tower_devices, count);
-    if (imbalance > 0) {
-        waterfall->seconds[TW_TIME_COMPUTE] -= imbalance;
-        waterfall->seconds[TW_TIME_IMBALANCE] += imbalance;
-    }
+    waterfall->hidden += reduction_seconds(plan) - (waterfall->seconds[TW_TIME_REDUCTION] - reduction);
+    loads loads = find_loads(plan, tower_devices, count);
+    double imbalance = towers - loads.least;
+    if (imbalance <= 0 || loads.most <= loads.least) /* of one device it is what numbers are rounded by */
+        return;
+    waterfall->seconds[TW_TIME_COMPUTE] -= imbalance;
+    waterfall->seconds[TW_TIME_IMBALANCE] += imbalance;
+    if (imbalance > *longest)
+        waterfall->slowest = loads.slowest;
+    *longest = imbalance > *longest ? imbalance : *longest;
 }
 
 /* Between two parts the next plan is found or made. */
@@ -143,10 +179,11 @@ void twi_waterfall(twi_plan *const *parts, int num_parts, const char *const *tow
                    tw_waterfall *waterfall)
 {
     int64_t ended = parts[0]->trace->began_ns;
-    *waterfall = (tw_waterfall){0};
+    double longest = 0;
+    *waterfall = (tw_waterfall){.slowest = -1};
     for (int i = 0; i < num_parts; i++) {
         waterfall->seconds[TW_TIME_LAUNCH] += (double)(parts[i]->trace->began_ns - ended) / 1e9;
-        add_part(parts[i], tower_devices, count, waterfall);
+        add_part(parts[i], tower_devices, count, waterfall, &longest);
         ended = parts[i]->trace->ended_ns;
     }
     waterfall->total = (double)(ended - parts[0]->trace->began_ns) / 1e9;

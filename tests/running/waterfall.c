@@ -123,6 +123,28 @@ static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
         if (fabs(w.seconds[k] * 1e9 - expected[k]) > 1e-3)
             fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name((tw_time_kind)k), w.seconds[k] * 1e9, expected[k]);
     assert_true(fabs(w.total * 1e9 - 2000) < 1e-3);
+    assert_string_equal(gpus[w.slowest], gpus[1]);
+    assert_true(w.hidden == 0);
+    end(&m);
+}
+
+static void what_brings_gradients_together_beside_the_chain_is_hidden(void **state)
+{
+    (void)state;
+    made_up m;
+    begin(&m);
+    tw_output x = tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1)), first = tw_add(m.g, x, x), last = tw_add(m.g, x, x);
+    twi_mark_node(first.node, "_reduction");
+    twi_mark_node(last.node, "_reduction");
+    assert_string_equal(tw_graph_message(m.g), "");
+    add(&m, GPU0, x.node, 0, 500);
+    add(&m, GPU1, x.node, 0, 100);
+    add(&m, GPU1, first.node, 100, 350);
+    add(&m, GPU0, last.node, 500, 600);
+    tw_waterfall w = take_apart(&m, 600);
+    assert_true(fabs(w.seconds[TW_TIME_REDUCTION] * 1e9 - 100) < 1e-3);
+    assert_true(fabs(w.hidden * 1e9 - 250) < 1e-3);
+    assert_int_equal(w.slowest, 0);
     end(&m);
 }
 
@@ -178,6 +200,7 @@ int run_waterfall(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
+        cmocka_unit_test(what_brings_gradients_together_beside_the_chain_is_hidden),
         cmocka_unit_test(whatever_writes_a_variable_is_no_towers_work),
         cmocka_unit_test(waiting_for_a_queue_is_input),
     };
