@@ -257,6 +257,29 @@ static void an_empty_integer_range_is_refused(void **state)
     stop(&n);
 }
 
+static void a_dimension_below_zero_is_refused_whether_it_is_fed_or_not(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output shape = tw_placeholder(g, TW_INT32, TW_SHAPE(2));
+    tw_attr dtype = tw_attr_type("dtype", TW_FLOAT32);
+    tw_output drawn = tw_node_output(tw_add_node(g, "RandomUniform", "drawn", &shape, 1, &dtype, 1), 0);
+    int32_t dims[] = {2, -1};
+    tw_feed feed = {shape, tw_tensor_from(TW_INT32, TW_SHAPE(2), dims)};
+    tw_session *s;
+    tw_tensor *result = NULL;
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_fails(tw_session_run(s, &feed, 1, &drawn, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "RandomUniform 'drawn': dimension 1 of the shape is -1");
+    tw_output given = tw_constant_int32s(g, TW_SHAPE(2), dims);
+    assert_null(tw_add_node(g, "RandomUniform", "given", &given, 1, &dtype, 1));
+    assert_message(tw_graph_message(g), "RandomUniform 'given': dimension 1 of the shape is -1");
+    tw_tensor_release(feed.tensor);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 static void random_nodes_are_not_computed_in_advance(void **state)
 {
     (void)state;
@@ -349,6 +372,7 @@ int main(void)
         cmocka_unit_test(without_seeds_two_streams_differ),
         cmocka_unit_test(strings_are_shuffled_as_numbers_are),
         cmocka_unit_test(an_empty_integer_range_is_refused),
+        cmocka_unit_test(a_dimension_below_zero_is_refused_whether_it_is_fed_or_not),
         cmocka_unit_test(weights_of_classes_may_stand_in_a_file),
         cmocka_unit_test(random_nodes_are_not_computed_in_advance),
     };

@@ -4,19 +4,9 @@
 #include "ops/rules.h"
 #include "ops/types.h"
 
-/* The shape is what an input spells. */
-static tw_status spelled_shape(twi_inference *c, int input)
-{
-    tw_status status = twi_expect_rank(c, input, 1);
-    c->outputs[0] = twi_ask_shape(c, input);
-    if (!c->input_values[input] && c->inputs[input].rank == 1 && c->inputs[input].dims[0] == 0)
-        c->outputs[0] = TW_SCALAR;
-    return status;
-}
-
 static tw_status shape_from_input(twi_inference *c)
 {
-    return spelled_shape(c, 0);
+    return twi_spelled_shape(c, 0, false, &c->outputs[0]);
 }
 
 static tw_status uniform_int_shape(twi_inference *c)
@@ -112,7 +102,7 @@ static tw_status samples_shape(twi_inference *c)
 static tw_status given_samples_shape(twi_inference *c, int shape, int first)
 {
     char text[128], wanted[128];
-    tw_status status = spelled_shape(c, shape);
+    tw_status status = twi_spelled_shape(c, shape, false, &c->outputs[0]);
     tw_shape all = c->outputs[0], each = c->inputs[first];
     for (int i = first + 1; i < c->num_inputs && status == TW_OK; i++)
         status = twi_broadcast_shapes(each, c->inputs[i], &each, c->error);
@@ -171,7 +161,7 @@ static void gamma_gradient(twi_gradient *g)
 /* A variable that holds a generator's state, the algorithm, the shape and perhaps limits */
 static tw_status kept_shape(twi_inference *c)
 {
-    tw_status status = spelled_shape(c, 2);
+    tw_status status = twi_spelled_shape(c, 2, false, &c->outputs[0]);
     for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
         status = i == 2 ? TW_OK : twi_expect_rank(c, i, 0);
     return status;
