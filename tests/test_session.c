@@ -332,6 +332,39 @@ static void what_is_fed_is_not_written_over(void **state)
     close_fixture(&f);
 }
 
+/* It is large enough that the kernel writes into the tensor that the caller gets: another in each run, or one that is
+ * filled again. The second fetch and the view are of the same memory. */
+static void what_is_fetched_is_made_in_tensors_that_stay(void **state)
+{
+    (void)state;
+    enum { N = 1 << 15, FETCHES = 4 };
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(N)), y = tw_neg(f.g, x);
+    tw_output fetches[FETCHES] = {y, y, tw_reshape(f.g, y, TW_SHAPE(2, N / 2)), tw_mul(f.g, y, y)};
+    start(&f, (tw_session_options){0});
+    tw_tensor *runs[3][FETCHES] = {{NULL}}, *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(N));
+    float *values = tw_tensor_data(value);
+    for (int run = 0; run < 4; run++) { /* the last two are of one array */
+        for (int i = 0; i < N; i++)
+            values[i] = (float)(i % 13 + run);
+        assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, fetches, FETCHES, runs[run < 3 ? run : 2], &error));
+        for (int i = 0; i < N; i++)
+            assert_true(values[i] == (float)(i % 13 + run));
+    }
+    for (int k = 0; k < 3; k++)
+        for (int i = 0, run = k < 2 ? k : 3; i < N; i++) {
+            float fed = (float)(i % 13 + run);
+            for (int fetch = 0; fetch < FETCHES; fetch++)
+                assert_true(((float *)tw_tensor_data(runs[k][fetch]))[i] == (fetch < 3 ? -fed : fed * fed));
+        }
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < FETCHES; i++)
+            tw_tensor_release(runs[k][i]);
+    tw_tensor_release(value);
+    close_fixture(&f);
+}
+
 /* The rows come from the same memory, once by itself and once through a view: where they go must not be there. */
 static void what_is_an_input_twice_is_not_written_over(void **state)
 {
@@ -916,6 +949,7 @@ int main(void)
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
         cmocka_unit_test(what_is_fed_is_read_and_never_changed),
         cmocka_unit_test(what_is_fed_is_not_written_over),
+        cmocka_unit_test(what_is_fetched_is_made_in_tensors_that_stay),
         cmocka_unit_test(what_is_an_input_twice_is_not_written_over),
         cmocka_unit_test(large_values_are_whole_with_any_number_of_threads),
         cmocka_unit_test(an_unfed_placeholder_is_named),

@@ -92,7 +92,7 @@ static void prefer_huge_pages(void *block, size_t bytes)
 }
 
 /* The start of the heap block is kept in the word before the aligned address. */
-void *twi_alloc_aligned(size_t bytes, size_t alignment)
+void *twi_reserve_aligned(size_t bytes, size_t alignment)
 {
     if (bytes > SIZE_MAX - alignment - sizeof(void *))
         return NULL;
@@ -102,7 +102,13 @@ void *twi_alloc_aligned(size_t bytes, size_t alignment)
     prefer_huge_pages(block, bytes);
     uintptr_t start = ((uintptr_t)block + sizeof(void *) + alignment - 1) & ~(uintptr_t)(alignment - 1);
     ((void **)start)[-1] = block;
-    return memset((void *)start, 0, bytes);
+    return (void *)start;
+}
+
+void *twi_alloc_aligned(size_t bytes, size_t alignment)
+{
+    void *block = twi_reserve_aligned(bytes, alignment);
+    return block ? memset(block, 0, bytes) : NULL;
 }
 
 void twi_free_aligned(void *block)

@@ -13,6 +13,7 @@ void *twi_resize(void *block, size_t bytes);               /* new bytes are not 
 void twi_free(void *block);                                /* NULL is fine */
 char *twi_strdup(const char *text);
 void *twi_alloc_aligned(size_t bytes, size_t alignment);   /* zeroed; twi_free_aligned() */
+void *twi_reserve_aligned(size_t bytes, size_t alignment); /* not zeroed; twi_free_aligned() */
 void twi_free_aligned(void *block);
 void twi_count_allocation(void);                           /* devices report theirs here */
 

@@ -89,8 +89,14 @@ static tw_status find_lives(twi_planning *p, lives *l)
 
 /* ---- buffers --------------------------------------------------------------------------------------------------- */
 
+/* What may be read where the caller has it would have to be copied to be written over. */
+static bool is_better_lent(const twi_planning *p, const twi_buffer *b)
+{
+    return twi_has_trait(b->maker, TWI_FEED) && b->bytes >= TWI_WORTH_LENDING && twi_may_lend(p, b);
+}
+
 /* Output 0 may take over the memory of an input that dies here. */
-static twi_buffer *overwritten_input(const twi_node *node)
+static twi_buffer *overwritten_input(const twi_planning *p, const twi_node *node)
 {
     const twi_task *task = node->task;
     bool computes = task->kernel ? task->kernel->run != NULL : twi_has_trait(node, TWI_CHOOSE);
@@ -101,7 +107,7 @@ static twi_buffer *overwritten_input(const twi_node *node)
         return NULL;
     for (int i = 0; i < node->num_inputs && i < 4; i++) {
         twi_buffer *b = task->can_overwrite[i] ? twi_buffer_of(twi_in(node, i)) : NULL;
-        if (!b || b->place != TWI_IN_ARENA || b->bytes != bytes || b->last != task->position)
+        if (!b || b->place != TWI_IN_ARENA || b->bytes != bytes || b->last != task->position || is_better_lent(p, b))
             continue; /* what another device looks at lives on */
         bool safe = true; /* the same memory as another input: then that one must allow it too */
         for (int k = 0; k < node->num_inputs && safe; k++)
@@ -149,7 +155,7 @@ static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all,
             if (shares)
                 b = twi_buffer_of(twi_in(node, 0));
             else if (i == 0 && reuse)
-                b = overwritten_input(node);
+                b = overwritten_input(p, node);
             if (!b) {
                 b = new_buffer(p, node, i, l->last[id][i]);
                 if (!b)

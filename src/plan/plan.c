@@ -56,17 +56,21 @@ static tw_status make_ports(twi_planning *p)
     return TW_OK;
 }
 
-static bool may_be_lent(const twi_planning *p, const twi_port *feed)
+bool twi_may_lend(const twi_planning *p, const twi_buffer *b)
 {
-    return feed->buffer && feed->buffer->place == TWI_IN_ARENA && !feed->buffer->overwritten && feed->bytes &&
-           feed->device->is_host && p->request->devices->tasks == 1;
+    return b->place == TWI_IN_ARENA && b->bytes && p->request->devices->tasks == 1 &&
+           p->request->devices->items[b->device]->is_host;
+}
+
+static void lend(twi_port *port)
+{
+    port->lent = true;
+    port->buffer->lent = port;
 }
 
 static bool list_pointer(twi_plan *plan, const twi_buffer *buffer, void **at)
 {
-    const twi_node *maker = buffer->maker;
-    int feed = twi_has_trait(maker, TWI_FEED) ? (int)twi_attr_int(&maker->attrs, "index", 0) : -1;
-    return feed < 0 || !plan->feeds[feed].lent || twi_push(&plan->pointers, ((twi_pointer){at, feed}));
+    return !buffer->lent || twi_push(&plan->pointers, ((twi_pointer){at, buffer->lent}));
 }
 
 static bool list_pointers_of(twi_plan *plan, const twi_node *node)
@@ -82,20 +86,30 @@ static bool list_pointers_of(twi_plan *plan, const twi_node *node)
     return fits;
 }
 
-/* What is fed is the caller's for as long as the run takes. If nobody writes over it, it need not be copied. */
-static tw_status lend_feeds(twi_planning *p)
+/* What is fed is the caller's for as long as the run takes. If nobody writes over it, it need not be copied. What is
+ * fetched is made where the caller gets it; other fetches of the same are copied from there. */
+static tw_status lend_ports(twi_planning *p)
 {
     twi_plan *plan = p->plan;
     const twi_region *region = p->rewriting.region;
     bool any = false, fits = true;
-    for (int i = 0; i < plan->num_feeds; i++)
-        any |= plan->feeds[i].lent = may_be_lent(p, &plan->feeds[i]);
+    for (int i = 0; i < plan->num_feeds; i++) {
+        twi_buffer *b = plan->feeds[i].buffer;
+        if (b && !b->overwritten && twi_may_lend(p, b))
+            lend(&plan->feeds[i]), any = true;
+    }
+    for (int i = 0; i < plan->num_wanted; i++) {
+        twi_buffer *b = plan->fetches[i].buffer;
+        if (b && !plan->fetches[i].is_again && !twi_has_trait(b->maker, TWI_FEED) && b->bytes >= TWI_WORTH_LENDING &&
+            twi_may_lend(p, b))
+            lend(&plan->fetches[i]), any = true;
+    }
     for (int id = 0; id < region->nodes.count && any && fits; id++)
         fits = list_pointers_of(plan, region->nodes.items[id]);
     for (int i = 0; i < plan->num_fetches && any && fits; i++) {
         twi_port *port = &plan->fetches[i];
         int guard = plan->guards_of_fetches[i];
-        fits = !port->buffer || list_pointer(plan, port->buffer, &port->memory);
+        fits = !port->buffer || port->lent || list_pointer(plan, port->buffer, &port->memory);
         if (fits && guard >= 0)
             fits = list_pointer(plan, twi_buffer_of(twi_in(region->end, guard)), (void **)&port->holds);
     }
@@ -294,7 +308,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     TWI_TRY(twi_assign_memory(&p));
     TWI_TRY(twi_make_lists(&p));
     TWI_TRY(make_ports(&p));
-    TWI_TRY(lend_feeds(&p));
+    TWI_TRY(lend_ports(&p));
     TWI_TRY(find_variables(&p));
     for (int d = 0; d < plan->num_lists; d++)
         plan->info.constant_bytes += (int64_t)plan->lists[d].kept_bytes;
@@ -457,7 +471,7 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
             plan->feeds[i].where = plan->feeds[i].memory = address_of(plan, plan->feeds[i].buffer, arenas);
     for (int i = 0; i < plan->num_fetches; i++)
         if (plan->fetches[i].buffer)
-            plan->fetches[i].memory = address_of(plan, plan->fetches[i].buffer, arenas);
+            plan->fetches[i].where = plan->fetches[i].memory = address_of(plan, plan->fetches[i].buffer, arenas);
     for (int i = 0; i < plan->num_fetches; i++)
         if (plan->guards_of_fetches[i] >= 0) {
             twi_value guard = twi_in(plan->region->end, plan->guards_of_fetches[i]);
@@ -469,5 +483,5 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
 void twi_plan_lead(const twi_plan *plan)
 {
     for (int i = 0; i < plan->pointers.count; i++)
-        *plan->pointers.items[i].at = plan->feeds[plan->pointers.items[i].feed].where;
+        *plan->pointers.items[i].at = plan->pointers.items[i].port->where;
 }

@@ -280,14 +280,15 @@ typedef struct twi_port {
     twi_device *guard;           /* where `holds` lies */
     bool dead;                   /* of a fetch: it had none in the latest run */
     tw_tensor *result;           /* of a fetch, while it runs: what its value goes into */
-    bool lent;                   /* of a feed: nobody writes over it, so it may be read where it lies */
-    void *where;                 /* of such a feed: the tensor's memory, if it is read there, else `memory` */
+    bool lent;                   /* a feed that may be read where it lies, for nobody writes over it; a fetch that may
+                                  * be made where it is to lie */
+    void *where;                 /* of such a one: the tensor's memory, if it is read or made there, else `memory` */
 } twi_port;
 
-/* What points at a feed. */
+/* What points at a port that is lent. */
 typedef struct twi_pointer {
     void **at;
-    int feed;
+    const twi_port *port;
 } twi_pointer;
 
 typedef struct twi_plan {
@@ -307,7 +308,7 @@ typedef struct twi_plan {
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;
     int num_feeds, num_fetches, num_wanted; /* fetches: those wanted, then what crosses the border */
-    TWI_ARRAY(twi_pointer) pointers; /* at feeds that are lent */
+    TWI_ARRAY(twi_pointer) pointers; /* at feeds and fetches that are lent */
     twi_border *border;          /* NULL: it has none, and gives all that was wanted */
     int *guards_of_fetches;      /* [num_fetches] which of the region's results says whether it has a value; -1: none */
     twi_resource **needed;       /* variables that must have a value before the run */
@@ -346,7 +347,7 @@ void twi_plan_destroy(twi_plan *plan); /* NULL is fine */
 tw_status twi_plan_hold(twi_plan *plan, tw_error *error);
 /* Tells the plan where the devices' arenas lie (arenas[num_lists]); before the first run and whenever one has moved. */
 void twi_plan_bind(twi_plan *plan, void *const *arenas);
-/* Leads who reads feeds that are lent to where these lie now. */
+/* Leads who reads and makes what is lent to where that lies now. */
 void twi_plan_lead(const twi_plan *plan);
 
 /* Among several tasks: whether a step waits for a message of a task that is not its own device's. It says that what the

@@ -25,6 +25,7 @@ typedef struct twi_buffer {
     bool is_made;                /* the address of a tensor that a kernel makes */
     bool overwritten;            /* one output is written over another */
     bool fetched;                /* a fetch so far */
+    const twi_port *lent;        /* whose memory it is, while that is a tensor's; NULL: it never is */
 } twi_buffer;
 
 /* A node prepared for its device. */
@@ -44,6 +45,10 @@ typedef struct twi_task {
     int seat, seats;             /* among these: which one, of how many (beside.c), neighbours; 0 of 0: it runs alone */
     int phase;                   /* see order.c; 0 where no device records */
 } twi_task;
+
+/* Bytes of a feed or a fetch that are left where its tensor has them: fewer are copied sooner than those who look at
+ * them are told where they lie. */
+enum { TWI_WORTH_LENDING = 1 << 16 };
 
 /* A plan under construction. */
 typedef struct twi_planning {
@@ -116,6 +121,8 @@ bool twi_makes_variable(const twi_node *node);
 /* True when output 0 of the node is its input 0's memory. */
 bool twi_task_shares(const twi_task *task);
 twi_buffer *twi_buffer_of(twi_value output);
+/* Whether it may lie in a tensor of the caller's, to whom the host's memory can be given. */
+bool twi_may_lend(const twi_planning *p, const twi_buffer *buffer);
 size_t twi_buffer_room(const twi_buffer *buffer); /* its bytes, rounded up as memory is laid out */
 
 #endif

@@ -28,25 +28,31 @@ static bool is_aligned(const tw_tensor *tensor)
     return (uintptr_t)tensor->data % 64 == 0;
 }
 
-/* What is lent is read where it lies. */
-static void lead_to_feeds(const twi_plan *plan, const tw_feed *feeds)
+/* True: it was elsewhere. */
+static bool move(twi_port *port, const tw_tensor *tensor)
+{
+    void *where = tensor && is_aligned(tensor) ? tensor->data : port->memory;
+    bool moved = port->lent && port->where != where;
+    if (moved)
+        port->where = where;
+    return moved;
+}
+
+/* What is lent is read and made where its tensors have it. */
+static void lead_to_tensors(const twi_plan *plan, const tw_feed *feeds)
 {
     bool moved = false;
-    for (int i = 0; i < plan->num_feeds; i++) {
-        twi_port *port = &plan->feeds[i];
-        if (!port->lent)
-            continue;
-        void *where = is_aligned(feeds[i].tensor) ? feeds[i].tensor->data : port->memory;
-        moved = moved || port->where != where;
-        port->where = where;
-    }
+    for (int i = 0; i < plan->num_feeds; i++)
+        moved |= move(&plan->feeds[i], feeds[i].tensor);
+    for (int i = 0; i < plan->num_fetches; i++)
+        moved |= move(&plan->fetches[i], plan->fetches[i].result);
     if (moved)
         twi_plan_lead(plan);
 }
 
 static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_error *error)
 {
-    lead_to_feeds(plan, feeds);
+    lead_to_tensors(plan, feeds);
     for (int i = 0; i < plan->num_feeds; i++) {
         const twi_port *port = &plan->feeds[i];
         if (!port->buffer || port->where != port->memory)
@@ -88,7 +94,7 @@ static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_erro
             continue;
         tw_shape shape = port->dtype == TW_VARIANT ? TW_SCALAR : port->shape;
         bool fits = old && twi_tensor_is_sole(old) && old->dtype == port->dtype && tw_shape_equal(old->shape, shape);
-        port->result = fits ? old : twi_tensor_create(port->dtype, shape);
+        port->result = fits ? old : twi_tensor_reserve(port->dtype, shape);
         if (!port->result) {
             drop_results(plan, results);
             return fail_fetch(port, error);
@@ -122,8 +128,8 @@ static tw_status read_port(const twi_plan *plan, int fetch, const tw_receivers *
     const twi_port *port = &plan->fetches[fetch];
     if (port->is_made)
         return take_made(plan, fetch, result, error);
-    if (!*result)
-        return TW_OK;
+    if (!*result || (*result)->data == port->where)
+        return TW_OK; /* it was made there */
     return to ? twi_give_tensor(plan->lane, port->device, port->memory, *result, to[fetch], FETCHED, error)
               : twi_share_tensor(plan->lane, port->device, port->memory, *result, FETCHED, error);
 }

@@ -30,17 +30,26 @@ tw_tensor *tw_tensor_create(tw_dtype dtype, tw_shape shape)
     return dtype == TW_VARIANT ? NULL : twi_tensor_create(dtype, shape);
 }
 
-tw_tensor *twi_tensor_create(tw_dtype dtype, tw_shape shape)
+tw_tensor *twi_tensor_reserve(tw_dtype dtype, tw_shape shape)
 {
     tw_tensor *tensor = new_tensor(dtype, shape);
     if (!tensor)
         return NULL;
-    tensor->data = twi_alloc_aligned(tw_tensor_bytes(tensor), ALIGNMENT);
+    size_t bytes = tw_tensor_bytes(tensor);
+    tensor->data = twi_owns_memory(dtype) ? twi_alloc_aligned(bytes, ALIGNMENT) : twi_reserve_aligned(bytes, ALIGNMENT);
     tensor->owned = true;
     if (!tensor->data) {
         twi_free(tensor);
         return NULL;
     }
+    return tensor;
+}
+
+tw_tensor *twi_tensor_create(tw_dtype dtype, tw_shape shape)
+{
+    tw_tensor *tensor = twi_tensor_reserve(dtype, shape);
+    if (tensor)
+        memset(tensor->data, 0, tw_tensor_bytes(tensor));
     return tensor;
 }
 

@@ -25,6 +25,8 @@ static inline bool twi_tensor_is_sole(const tw_tensor *tensor)
 /* As tw_tensor_create() and tw_tensor_from(), of variants too (tensor/variant.h), which programs cannot make. */
 tw_tensor *twi_tensor_create(tw_dtype dtype, tw_shape shape);
 tw_tensor *twi_tensor_from(tw_dtype dtype, tw_shape shape, const void *values);
+/* A new one whose numbers are about to be written: until then they are anything. */
+tw_tensor *twi_tensor_reserve(tw_dtype dtype, tw_shape shape);
 
 /* Element i becomes the number, as near as the type has it; what is no number stays as it is. */
 void twi_tensor_set_number(tw_tensor *tensor, int64_t i, double value);

@@ -171,7 +171,7 @@ static void feeds_are_written_or_read_where_they_lie(void **state)
     char memory_of_it[3][4];
     void *reads[2] = {NULL};
     int64_t done;
-    twi_pointer pointers[] = {{&reads[0], 0}, {&reads[1], 1}};
+    twi_pointer pointers[] = {{&reads[0], &f.feeds[0]}, {&reads[1], &f.feeds[1]}};
     for (int odd = 0; odd < 2; odd++) {
         begin(3, 0);
         tw_tensor *lent = tw_tensor_create(TW_UINT8, TW_SHAPE(4)), own = *lent;
