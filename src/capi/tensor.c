@@ -50,7 +50,7 @@ static void free_texts(void *data, size_t bytes, void *arg)
     free_numbers(data, bytes, arg);
 }
 
-/* Zeros of our own. */
+/* Of our own: empty texts, or numbers that are about to be written. */
 static tensor_memory *allocate(TF_DataType type, size_t bytes)
 {
     tensor_memory *memory = calloc(1, sizeof *memory);
@@ -60,7 +60,8 @@ static tensor_memory *allocate(TF_DataType type, size_t bytes)
         free(memory);
         return NULL;
     }
-    memset(data, 0, room);
+    if (type == TF_STRING)
+        memset(data, 0, room);
     *memory = (tensor_memory){.references = 1,
                               .data = data,
                               .bytes = bytes,
