@@ -76,6 +76,7 @@ bool is_ok(const TF_Status *status);
 /* Gives bytes to a buffer of the caller's, which must be empty; they are freed if it is not. Bytes NULL: memory ran
  * out. */
 void fill_buffer(TF_Buffer *buffer, wire *bytes, TF_Status *status);
+TF_Buffer *new_buffer(wire *bytes); /* the same in one that is new, and the caller's; NULL: memory ran out */
 
 /* -- tensor.c -- */
 TF_Tensor *make_tensor(TF_DataType type, const int64_t *dims, int num_dims,
@@ -152,6 +153,7 @@ TF_ImportGraphDefResults *import_graph(TF_Graph *graph, const TF_Buffer *graph_d
 /* -- op_def.c -- */
 const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is none */
 const tw_op_info *op_of(TF_Operation *operation);
+void set_not_registered(TF_Status *status, const char *op); /* TF_NOT_FOUND */
 void write_op_def(wire *w, const tw_op_info *op);
 /* How many tensors an argument of the node has. */
 int length_of_argument(const tw_node *node, const tw_op_argument *argument);

@@ -6,12 +6,18 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tensorflow/c/c_api_experimental.h>
+#include <tensorflow/c/eager/c_api_experimental.h>
 
 #define FIRST_CPU "/job:localhost/replica:0/task:0/device:CPU:0"
 
 struct TFE_ContextOptions {
     TF_SessionOptions *session;
     TFE_ContextDevicePlacementPolicy policy;
+};
+
+struct TFE_Executor {
+    bool is_async; /* which is all that it has */
 };
 
 struct TFE_TensorDebugInfo {
@@ -152,6 +158,110 @@ void TFE_ContextEndStep(TFE_Context *ctx)
     (void)ctx;
 }
 
+uint64_t TFE_GetContextId(TFE_Context *ctx)
+{
+    return (uintptr_t)ctx;
+}
+
+void TFE_ContextSetSoftDevicePlacement(TFE_Context *ctx, unsigned char enable, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    if (ctx->soft_placement != (enable != 0))
+        set_status(status, TF_UNIMPLEMENTED, "a context places softly if its ConfigProto has allow_soft_placement");
+}
+
+/* ---- what there is one way to do -------------------------------------------------------------------------------- */
+
+void TFE_ContextAsyncWait(TFE_Context *ctx, TF_Status *status)
+{
+    (void)ctx;
+    TF_SetStatus(status, TF_OK, "");
+}
+
+void TFE_ContextOptionsSetTfrt(TFE_ContextOptions *options, bool use_tfrt)
+{
+    (void)options;
+    (void)use_tfrt;
+}
+
+void TFE_ContextEnableGraphCollection(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+void TFE_ContextDisableGraphCollection(TFE_Context *ctx)
+{
+    (void)ctx;
+}
+
+void TFE_ContextSetLogDevicePlacement(TFE_Context *ctx, unsigned char enable, TF_Status *status)
+{
+    (void)enable;
+    TFE_ContextAsyncWait(ctx, status);
+}
+
+void TFE_ContextSetRunEagerOpAsFunction(TFE_Context *ctx, unsigned char enable, TF_Status *status)
+{
+    (void)enable;
+    TFE_ContextAsyncWait(ctx, status);
+}
+
+void TFE_ContextSetJitCompileRewrite(TFE_Context *ctx, unsigned char enable, TF_Status *status)
+{
+    (void)enable;
+    TFE_ContextAsyncWait(ctx, status);
+}
+
+bool TFE_IsCustomDevice(TFE_Context *ctx, const char *device_name)
+{
+    (void)ctx;
+    (void)device_name;
+    return false;
+}
+
+TFE_Executor *TFE_NewExecutor(bool is_async, bool enable_streaming_enqueue, int in_flight_nodes_limit)
+{
+    TFE_Executor *executor = calloc(1, sizeof *executor);
+    (void)enable_streaming_enqueue;
+    (void)in_flight_nodes_limit;
+    if (executor)
+        executor->is_async = is_async;
+    return executor;
+}
+
+void TFE_DeleteExecutor(TFE_Executor *executor)
+{
+    free(executor);
+}
+
+bool TFE_ExecutorIsAsync(TFE_Executor *executor)
+{
+    return executor->is_async;
+}
+
+void TFE_ExecutorWaitForAllPendingNodes(TFE_Executor *executor, TF_Status *status)
+{
+    (void)executor;
+    TF_SetStatus(status, TF_OK, "");
+}
+
+void TFE_ExecutorClearError(TFE_Executor *executor)
+{
+    (void)executor;
+}
+
+void TFE_ContextSetExecutorForThread(TFE_Context *ctx, TFE_Executor *executor)
+{
+    (void)ctx;
+    (void)executor;
+}
+
+TFE_Executor *TFE_ContextGetExecutorForThread(TFE_Context *ctx)
+{
+    (void)ctx;
+    return TFE_NewExecutor(false, false, 0);
+}
+
 /* ---- functions -------------------------------------------------------------------------------------------------- */
 
 void TFE_ContextAddFunction(TFE_Context *ctx, TF_Function *function, TF_Status *status)
@@ -179,6 +289,27 @@ unsigned char TFE_ContextHasFunction(TFE_Context *ctx, const char *name)
     bool has = find_function(ctx->graph, name);
     pthread_rwlock_unlock(&ctx->graph->lock);
     return has;
+}
+
+TF_Function *TFE_ContextGetFunction(TFE_Context *ctx, const char *name, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    pthread_rwlock_rdlock(&ctx->graph->lock);
+    TF_Function *function = find_function(ctx->graph, name);
+    if (function)
+        __atomic_add_fetch(&function->references, 1, __ATOMIC_RELAXED);
+    else
+        set_status(status, TF_NOT_FOUND, "Unable to find Function with name: %s", name);
+    pthread_rwlock_unlock(&ctx->graph->lock);
+    return function;
+}
+
+void TFE_ContextGetFunctionDef(TFE_Context *ctx, const char *function_name, TF_Buffer *buf, TF_Status *status)
+{
+    TF_Function *function = TFE_ContextGetFunction(ctx, function_name, status);
+    if (function)
+        TF_FunctionToFunctionDef(function, buf, status);
+    TF_DeleteFunction(function);
 }
 
 /* ---- handles of tensors ----------------------------------------------------------------------------------------- */
@@ -213,6 +344,41 @@ static TFE_TensorHandle *copy_handle(const TFE_TensorHandle *h, const char *devi
 TFE_TensorHandle *TFE_NewTensorHandle(const TF_Tensor *t, TF_Status *status)
 {
     return new_handle(share(t), (TF_Output){0}, NULL, status);
+}
+
+TFE_TensorHandle *TFE_NewTensorHandleFromTensor(TFE_Context *ctx, TF_Tensor *t, TF_Status *status)
+{
+    (void)ctx;
+    return TFE_NewTensorHandle(t, status);
+}
+
+TFE_TensorHandle *TFE_NewTensorHandleFromScalar(TF_DataType data_type, void *data, size_t len, TF_Status *status)
+{
+    TF_Tensor *tensor = TF_DataTypeSize(data_type) == len ? TF_AllocateTensor(data_type, NULL, 0, len) : NULL;
+    if (!tensor) {
+        set_status(status, TF_INVALID_ARGUMENT, "a scalar of type %d has %zu bytes, not %zu", data_type,
+                   TF_DataTypeSize(data_type), len);
+        return NULL;
+    }
+    memcpy(TF_TensorData(tensor), data, len);
+    return new_handle(tensor, (TF_Output){0}, NULL, status);
+}
+
+TF_Tensor *TFE_AllocateHostTensor(TFE_Context *ctx, TF_DataType dtype, const int64_t *dims, int num_dims,
+                                  TF_Status *status)
+{
+    size_t bytes = dtype == TF_STRING ? sizeof(TF_TString) : TF_DataTypeSize(dtype);
+    bool fits = bytes > 0;
+    for (int i = 0; i < num_dims && fits; i++)
+        fits = dims[i] >= 0 && !__builtin_mul_overflow(bytes, (size_t)dims[i], &bytes);
+    TF_Tensor *tensor = fits ? TF_AllocateTensor(dtype, dims, num_dims, bytes) : NULL;
+    (void)ctx;
+    TF_SetStatus(status, TF_OK, "");
+    if (!fits)
+        set_status(status, TF_INVALID_ARGUMENT, "no tensor has the type %d and %d such dimensions", dtype, num_dims);
+    else if (!tensor)
+        set_no_memory(status);
+    return tensor;
 }
 
 void TFE_DeleteTensorHandle(TFE_TensorHandle *h)
@@ -269,6 +435,36 @@ const char *TFE_TensorHandleBackingDeviceName(TFE_TensorHandle *h, TF_Status *st
     (void)h;
     TF_SetStatus(status, TF_OK, "");
     return FIRST_CPU;
+}
+
+const char *TFE_TensorHandleDeviceType(TFE_TensorHandle *h, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    return strstr(h->device, "/device:GPU:") ? "GPU" : "CPU";
+}
+
+int TFE_TensorHandleDeviceID(TFE_TensorHandle *h, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    return atoi(strrchr(h->device, ':') + 1);
+}
+
+void TFE_TensorHandleGetStatus(TFE_TensorHandle *h, TF_Status *status)
+{
+    (void)h;
+    TF_SetStatus(status, TF_OK, "");
+}
+
+void *TFE_TensorHandleDevicePointer(TFE_TensorHandle *h, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    return h->tensor ? TF_TensorData(h->tensor) : NULL;
+}
+
+size_t TFE_TensorHandleDeviceMemorySize(TFE_TensorHandle *h, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    return h->tensor ? TF_TensorByteSize(h->tensor) : 0;
 }
 
 TF_Tensor *TFE_TensorHandleResolve(TFE_TensorHandle *h, TF_Status *status)

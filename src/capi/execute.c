@@ -328,6 +328,14 @@ void TFE_OpSetAttrType(TFE_Op *op, const char *attr_name, TF_DataType value)
         TF_SetAttrType(op->about, attr_name, value);
 }
 
+void TFE_OpSetAttrValueProto(const TFE_Op *op, const char *attr_name, const void *proto, size_t proto_len,
+                             TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    if (!described_value(op->about, attr_name))
+        TF_SetAttrValueProto(op->about, attr_name, proto, proto_len, status);
+}
+
 static bool check_rank(const char *attr_name, int num_dims, TF_Status *status)
 {
     enum { MOST_DIMENSIONS = 254 };

@@ -248,9 +248,18 @@ static bool write_function_op(wire *w, const TF_Graph *graph, const char *name)
     return function;
 }
 
-void TF_GraphGetOpDef(TF_Graph *graph, const char *op_name, TF_Buffer *output_op_def, TF_Status *status)
+void set_not_registered(TF_Status *status, const char *op)
 {
     char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    set_status(status, TF_NOT_FOUND,
+               "Op type not registered '%s' in binary running on %s. Make sure the Op is one that Tower has, or a "
+               "function of the graph.",
+               op, host);
+}
+
+void TF_GraphGetOpDef(TF_Graph *graph, const char *op_name, TF_Buffer *output_op_def, TF_Status *status)
+{
     wire def = {0};
     const tw_op_info *op = find_op(op_name);
     pthread_rwlock_rdlock(&graph->lock);
@@ -262,24 +271,7 @@ void TF_GraphGetOpDef(TF_Graph *graph, const char *op_name, TF_Buffer *output_op
         fill_buffer(output_op_def, &def, status);
         return;
     }
-    gethostname(host, sizeof host - 1);
-    set_status(status, TF_NOT_FOUND,
-               "Op type not registered '%s' in binary running on %s. Make sure the Op is one that Tower has, or a "
-               "function of the graph.",
-               op_name, host);
-}
-
-/* As a buffer that is the caller's; NULL: memory ran out. */
-static TF_Buffer *give(wire *bytes)
-{
-    TF_Status status = {0};
-    TF_Buffer *buffer = TF_NewBuffer();
-    if (buffer)
-        fill_buffer(buffer, bytes, &status);
-    else
-        wire_free(bytes);
-    free(status.message);
-    return buffer;
+    set_not_registered(status, op_name);
 }
 
 TF_Buffer *TF_GetAllOpList(void)
@@ -293,7 +285,7 @@ TF_Buffer *TF_GetAllOpList(void)
             write_op_def(&message, op);
         wire_message(&list, OP, &message);
     }
-    return give(&list);
+    return new_buffer(&list);
 }
 
 /* There is one for a CPU of every op. */
@@ -313,7 +305,7 @@ TF_Buffer *TF_GetAllRegisteredKernels(TF_Status *status)
     for (int i = 0; (name = tw_op_at(i)); i++)
         write_kernel(&list, name);
     TF_SetStatus(status, TF_OK, "");
-    return give(&list);
+    return new_buffer(&list);
 }
 
 TF_Buffer *TF_GetRegisteredKernelsForOp(const char *name, TF_Status *status)
@@ -322,5 +314,5 @@ TF_Buffer *TF_GetRegisteredKernelsForOp(const char *name, TF_Status *status)
     if (find_op(name))
         write_kernel(&list, name);
     TF_SetStatus(status, TF_OK, "");
-    return give(&list);
+    return new_buffer(&list);
 }

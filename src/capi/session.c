@@ -140,12 +140,6 @@ void TF_SetConfig(TF_SessionOptions *options, const void *proto, size_t proto_le
     }
 }
 
-void TF_EnableXLACompilation(TF_SessionOptions *options, unsigned char enable)
-{
-    (void)options;
-    (void)enable;
-}
-
 /* ---- making and letting go -------------------------------------------------------------------------------------- */
 
 static bool check_options(const TF_SessionOptions *opts, TF_Status *status)

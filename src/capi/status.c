@@ -244,3 +244,19 @@ void fill_buffer(TF_Buffer *buffer, wire *bytes, TF_Status *status)
     *bytes = (wire){0};
     TF_SetStatus(status, TF_OK, "");
 }
+
+TF_Buffer *new_buffer(wire *bytes)
+{
+    TF_Status status = {0};
+    TF_Buffer *buffer = TF_NewBuffer();
+    if (buffer)
+        fill_buffer(buffer, bytes, &status);
+    else
+        wire_free(bytes);
+    if (!is_ok(&status)) {
+        TF_DeleteBuffer(buffer);
+        buffer = NULL;
+    }
+    free(status.message);
+    return buffer;
+}

@@ -46,6 +46,13 @@ static bool copy_attr(twi_arena *arena, const twi_attr_spec *from, tw_op_attr *a
     return types;
 }
 
+/* What is fed gives that, and what neither takes nor gives anything only waits. */
+static bool is_stateful(const twi_op *op, const twi_signature *s)
+{
+    return twi_op_is(op, TWI_STATEFUL) && !twi_op_is(op, TWI_PLACEHOLDER | TWI_MAY_BE_FED) &&
+           (s->num_inputs || s->num_outputs);
+}
+
 static bool describe(const twi_op *op, described *d)
 {
     twi_signature s;
@@ -58,7 +65,7 @@ static bool describe(const twi_op *op, described *d)
                            .num_inputs = s.num_inputs,
                            .num_outputs = s.num_outputs,
                            .num_attrs = s.num_attrs,
-                           .is_stateful = twi_op_is(op, TWI_STATEFUL),
+                           .is_stateful = is_stateful(op, &s),
                            .is_commutative = twi_op_is(op, TWI_COMMUTATIVE),
                            .is_differentiable = op->gradient};
     bool fits = d->info.inputs && d->info.outputs && d->info.attrs;

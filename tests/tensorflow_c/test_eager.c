@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <pthread.h>
+#include <tensorflow/c/c_api_experimental.h>
 #include <tensorflow/c/eager/c_api.h>
 #include <tensorflow/c/eager/c_api_experimental.h>
 
@@ -409,6 +410,15 @@ static void functions_are_executed_until_they_are_removed(void **state)
     assert_fine(s);
     TF_DeleteFunction(function);
     assert_int_equal(TFE_ContextHasFunction(context, "twice"), 1);
+    TF_Function *found = TFE_ContextGetFunction(context, "twice", s);
+    assert_fine(s);
+    assert_string_equal(TF_FunctionName(found), "twice");
+    TF_DeleteFunction(found);
+    TF_Buffer *known = TF_NewBuffer();
+    TFE_ContextGetFunctionDef(context, "twice", known, s);
+    assert_fine(s);
+    assert_true(known->length > 0);
+    TF_DeleteBuffer(known);
     for (int i = 0; i < 2; i++) {
         TFE_Op *op = new_op("twice");
         give(op, vector(2, (float[]){3, 4}));
@@ -426,6 +436,8 @@ static void functions_are_executed_until_they_are_removed(void **state)
     TFE_ContextRemoveFunction(context, "twice", s);
     assert_fine(s);
     assert_int_equal(TFE_ContextHasFunction(context, "twice"), 0);
+    assert_null(TFE_ContextGetFunction(context, "twice", s));
+    assert_wrong(s, TF_NOT_FOUND, "twice");
     assert_null(TFE_NewOp(context, "twice", s));
     assert_wrong(s, TF_NOT_FOUND, "'twice' is neither a type of a primitive operation nor a name of a function");
     TF_Buffer *def = TF_NewBuffer();
@@ -550,6 +562,70 @@ static void *square(void *user)
     return NULL;
 }
 
+static void experimental_functions_do_what_one_process_needs(void **state)
+{
+    (void)state;
+    float half = 0.5f;
+    TFE_TensorHandle *x = TFE_NewTensorHandleFromScalar(TF_FLOAT, &half, sizeof half, s);
+    assert_fine(s);
+    assert_int_equal(TFE_TensorHandleNumDims(x, s), 0);
+    assert_string_equal(TFE_TensorHandleDeviceType(x, s), "CPU");
+    assert_int_equal(TFE_TensorHandleDeviceID(x, s), 0);
+    assert_true(*(float *)TFE_TensorHandleDevicePointer(x, s) == half);
+    assert_int_equal(TFE_TensorHandleDeviceMemorySize(x, s), sizeof half);
+    TFE_TensorHandleGetStatus(x, s);
+    assert_fine(s);
+    TFE_DeleteTensorHandle(x);
+    TF_Tensor *tensor = TFE_AllocateHostTensor(context, TF_FLOAT, (int64_t[]){2, 1}, 2, s);
+    assert_fine(s);
+    assert_int_equal(TF_TensorByteSize(tensor), 8);
+    memcpy(TF_TensorData(tensor), ((float[]){1.75f, -2.5f}), 8);
+    TFE_TensorHandle *handle = TFE_NewTensorHandleFromTensor(context, tensor, s);
+    assert_fine(s);
+    TF_DeleteTensor(tensor);
+    TFE_Op *op = new_op("Cast");
+    give(op, handle);
+    TFE_OpSetAttrValueProto(op, "DstT", "\x30\x03", 2, s); /* type: DT_INT32 */
+    assert_fine(s);
+    TFE_TensorHandle *cast = execute(op);
+    assert_int_equal(TFE_TensorHandleDataType(cast), TF_INT32);
+    TFE_DeleteTensorHandle(cast);
+    op = new_op("Neg");
+    TFE_OpSetAttrValueProto(op, "T", "\xff", 1, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Unparseable AttrValue");
+    TFE_DeleteOp(op);
+    TFE_Executor *executor = TFE_NewExecutor(true, true, 0), *own = TFE_ContextGetExecutorForThread(context);
+    assert_true(TFE_ExecutorIsAsync(executor));
+    assert_false(TFE_ExecutorIsAsync(own));
+    TFE_ExecutorWaitForAllPendingNodes(own, s);
+    assert_fine(s);
+    TFE_DeleteExecutor(own);
+    TFE_ContextSetExecutorForThread(context, executor);
+    give(op = new_op("Neg"), vector(2, (float[]){1, 2}));
+    assert_values(execute(op), 2, (float[]){-1, -2});
+    TFE_ExecutorWaitForAllPendingNodes(executor, s);
+    assert_fine(s);
+    TFE_ExecutorClearError(executor);
+    TFE_ContextAsyncWait(context, s);
+    assert_fine(s);
+    TFE_DeleteExecutor(executor);
+    TFE_ContextSetLogDevicePlacement(context, 0, s);
+    assert_fine(s);
+    assert_false(TFE_IsCustomDevice(context, "/device:CPU:0"));
+    assert_int_equal(TF_OpIsStateful("RandomUniform", s), 1);
+    assert_int_equal(TF_OpIsStateful("Placeholder", s), 0);
+    assert_int_equal(TF_OpIsStateful("NoOp", s), 0);
+    assert_fine(s);
+    assert_int_equal(TF_OpIsStateful("NoSuchOp", s), 0);
+    assert_wrong(s, TF_NOT_FOUND, "Op type not registered 'NoSuchOp'");
+    assert_string_equal(TF_GetNumberAttrForOpListInput("AddN", 0, s), "N");
+    assert_fine(s);
+    assert_null(TF_GetNumberAttrForOpListInput("AddN", 1, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "1 out of range for AddN");
+    assert_null(TF_GetNumberAttrForOpListInput("Neg", 0, s));
+    assert_wrong(s, TF_NOT_FOUND, "Neg does not have number_attr() defined.");
+}
+
 static void threads_execute_in_one_context(void **state)
 {
     (void)state;
@@ -581,6 +657,7 @@ int main(void)
         TEST(texts_are_taken_and_given),
         TEST(what_is_wrong_is_said),
         TEST(context_keeps_what_is_asked_of_it),
+        TEST(experimental_functions_do_what_one_process_needs),
         TEST(threads_execute_in_one_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <pthread.h>
+#include <tensorflow/c/c_api_experimental.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +62,6 @@ static void nothing_can_be_deleted(void **state)
     TF_Status *s = TF_NewStatus();
     TF_DeleteStatus(NULL);
     TF_DeleteBuffer(NULL);
-    TF_DeleteTensor(NULL);
     TF_DeleteSessionOptions(NULL);
     TF_DeleteGraph(NULL);
     TF_DeleteImportGraphDefOptions(NULL);
@@ -642,6 +642,78 @@ static TF_Output take_from(TF_Graph *graph, TF_Operation *queue, TF_Status *s)
     return out(take);
 }
 
+static void checkpoint_is_read_tensor_by_tensor(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    assert_null(TF_NewCheckpointReader(GOLDEN_DIR "/there_is_none", s));
+    assert_int_equal(TF_GetCode(s), TF_NOT_FOUND);
+    TF_SetStatus(s, TF_OK, ""); /* TensorFlow looks at it */
+    TF_CheckpointReader *reader = TF_NewCheckpointReader(GOLDEN_DIR "/tf1_saver", s);
+    assert_fine(s);
+    assert_int_equal(TF_CheckpointReaderSize(reader), 3);
+    assert_int_equal(TF_CheckpointReaderHasTensor(reader, "weights"), 1);
+    assert_int_equal(TF_CheckpointReaderHasTensor(reader, "nothing"), 0);
+    static const char *const names[] = {"resource", "steps", "weights"};
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(TF_CheckpointReaderGetVariable(reader, i), names[i]);
+    assert_int_equal(TF_CheckpointReaderGetVariableDataType(reader, "steps"), TF_INT64);
+    assert_int_equal(TF_CheckpointReaderGetVariableNumDims(reader, "weights"), 2);
+    int64_t dims[2];
+    TF_CheckpointReaderGetVariableShape(reader, "weights", dims, 2, s);
+    assert_fine(s);
+    assert_true(dims[0] == 2 && dims[1] == 3);
+    TF_CheckpointReaderGetVariableShape(reader, "weights", dims, 1, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Expected rank is 1 but actual rank is 2");
+    TF_SetStatus(s, TF_OK, "");
+    TF_Tensor *weights = TF_CheckpointReaderGetTensor(reader, "weights", s);
+    assert_fine(s);
+    assert_null(TF_CheckpointReaderGetTensor(reader, "nothing", s));
+    assert_int_equal(TF_GetCode(s), TF_NOT_FOUND);
+    TF_DeleteCheckpointReader(reader);
+    assert_int_equal(TF_Dim(weights, 1), 3);
+    assert_true(((float *)TF_TensorData(weights))[5] == 2.25f);
+    TF_DeleteTensor(weights);
+    TF_DeleteStatus(s);
+}
+
+static void configurations_are_made_for_those_who_write_no_messages(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_SessionOptions *options = TF_NewSessionOptions();
+    TF_Buffer *config = TF_CreateConfig(0, 1, 2), *traced = TF_CreateRunOptions(1), *plain = TF_CreateRunOptions(0);
+    TF_SetConfig(options, config->data, config->length, s);
+    assert_fine(s);
+    TF_EnableXLACompilation(options, 0);
+    TF_Session *session = TF_NewSession(graph, options, s);
+    assert_fine(s);
+    TF_DeviceList *devices = TF_SessionListDevices(session, s);
+    int cpus = 0;
+    for (int i = 0; i < TF_DeviceListCount(devices); i++)
+        cpus += strcmp(TF_DeviceListType(devices, i, s), "CPU") == 0;
+    assert_int_equal(cpus, 2);
+    TF_DeleteDeviceList(devices);
+    TF_Output c = out(constant(graph, "c", int_tensor(7), s));
+    for (int i = 0; i < 2; i++) {
+        TF_Tensor *value = NULL;
+        TF_Buffer *metadata = TF_NewBuffer();
+        TF_SessionRun(session, i ? traced : plain, NULL, NULL, 0, &c, &value, 1, NULL, 0, metadata, s);
+        assert_fine(s);
+        assert_int_equal(metadata->length > 0, i);
+        TF_DeleteBuffer(metadata);
+        TF_DeleteTensor(value);
+    }
+    close_session(session, s);
+    TF_DeleteBuffer(config);
+    TF_DeleteBuffer(traced);
+    TF_DeleteBuffer(plain);
+    TF_DeleteSessionOptions(options);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
 static void assert_timed_out(TF_Session *session, const TF_Buffer *options, TF_Output fetch, TF_Status *s)
 {
     TF_Tensor *result = NULL;
@@ -916,6 +988,8 @@ int main(void)
         cmocka_unit_test(session_lists_devices),
         cmocka_unit_test(saved_model_is_served_and_trained),
         cmocka_unit_test(saved_models_are_found),
+        cmocka_unit_test(checkpoint_is_read_tensor_by_tensor),
+        cmocka_unit_test(configurations_are_made_for_those_who_write_no_messages),
         cmocka_unit_test(a_run_that_takes_too_long_is_ended_and_no_other),
         cmocka_unit_test(threads_run_one_session_while_they_build),
 #ifndef ON_TENSORFLOW

@@ -1,4 +1,4 @@
-/* c_api_experimental.h - of TensorFlow's experimental eager functions the one that saves making operations. */
+/* c_api_experimental.h - of TensorFlow's experimental eager functions those that programs in one process call. */
 #ifndef TENSORFLOW_C_EAGER_C_API_EXPERIMENTAL_H_
 #define TENSORFLOW_C_EAGER_C_API_EXPERIMENTAL_H_
 
@@ -8,9 +8,68 @@
 extern "C" {
 #endif
 
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
 /* Makes an operation what TFE_NewOp() would make of this name and TFE_OpSetDevice() of this device (NULL: none). */
 TF_CAPI_EXPORT extern void TFE_OpReset(TFE_Op *op_to_reset, const char *op_or_function_name,
                                        const char *raw_device_name, TF_Status *status);
+/* Sets an attribute to a serialized AttrValue. */
+TF_CAPI_EXPORT extern void TFE_OpSetAttrValueProto(const TFE_Op *op, const char *attr_name, const void *proto,
+                                                   size_t proto_len, TF_Status *status);
+
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+
+/* Of each context another number. */
+TF_CAPI_EXPORT extern uint64_t TFE_GetContextId(TFE_Context *ctx);
+/* Whether devices that there are not are passed over is said when a context is made (allow_soft_placement):
+ * TF_UNIMPLEMENTED if this is something else. */
+TF_CAPI_EXPORT extern void TFE_ContextSetSoftDevicePlacement(TFE_Context *ctx, unsigned char enable, TF_Status *status);
+/* A serialized FunctionDef, and the function: yours, TF_DeleteFunction(). TF_NOT_FOUND: there is none of the name. */
+TF_CAPI_EXPORT extern void TFE_ContextGetFunctionDef(TFE_Context *ctx, const char *function_name, TF_Buffer *buf,
+                                                     TF_Status *status);
+TF_CAPI_EXPORT extern TF_Function *TFE_ContextGetFunction(TFE_Context *ctx, const char *name, TF_Status *status);
+/* What is executed has been when TFE_Execute() returns. */
+TF_CAPI_EXPORT extern void TFE_ContextAsyncWait(TFE_Context *ctx, TF_Status *status);
+/* Change nothing. */
+TF_CAPI_EXPORT extern void TFE_ContextOptionsSetTfrt(TFE_ContextOptions *options, bool use_tfrt);
+TF_CAPI_EXPORT extern void TFE_ContextEnableGraphCollection(TFE_Context *ctx);
+TF_CAPI_EXPORT extern void TFE_ContextDisableGraphCollection(TFE_Context *ctx);
+TF_CAPI_EXPORT extern void TFE_ContextSetLogDevicePlacement(TFE_Context *ctx, unsigned char enable, TF_Status *status);
+TF_CAPI_EXPORT extern void TFE_ContextSetRunEagerOpAsFunction(TFE_Context *ctx, unsigned char enable,
+                                                              TF_Status *status);
+TF_CAPI_EXPORT extern void TFE_ContextSetJitCompileRewrite(TFE_Context *ctx, unsigned char enable, TF_Status *status);
+/* There is none. */
+TF_CAPI_EXPORT extern bool TFE_IsCustomDevice(TFE_Context *ctx, const char *device_name);
+
+/* ---- executors: they have nothing to wait for -------------------------------------------------------------------- */
+
+typedef struct TFE_Executor TFE_Executor;
+
+TF_CAPI_EXPORT extern TFE_Executor *TFE_NewExecutor(bool is_async, bool enable_streaming_enqueue,
+                                                    int in_flight_nodes_limit);
+TF_CAPI_EXPORT extern void TFE_DeleteExecutor(TFE_Executor *executor);
+TF_CAPI_EXPORT extern bool TFE_ExecutorIsAsync(TFE_Executor *executor);
+TF_CAPI_EXPORT extern void TFE_ExecutorWaitForAllPendingNodes(TFE_Executor *executor, TF_Status *status);
+TF_CAPI_EXPORT extern void TFE_ExecutorClearError(TFE_Executor *executor);
+TF_CAPI_EXPORT extern void TFE_ContextSetExecutorForThread(TFE_Context *ctx, TFE_Executor *executor);
+/* One that is not asynchronous. Yours: TFE_DeleteExecutor(). */
+TF_CAPI_EXPORT extern TFE_Executor *TFE_ContextGetExecutorForThread(TFE_Context *ctx);
+
+/* ---- handles of tensors ------------------------------------------------------------------------------------------ */
+
+/* A tensor as TF_AllocateTensor() makes it, of as many bytes as its elements need. */
+TF_CAPI_EXPORT extern TF_Tensor *TFE_AllocateHostTensor(TFE_Context *ctx, TF_DataType dtype, const int64_t *dims,
+                                                        int num_dims, TF_Status *status);
+TF_CAPI_EXPORT extern TFE_TensorHandle *TFE_NewTensorHandleFromTensor(TFE_Context *ctx, TF_Tensor *t,
+                                                                      TF_Status *status);
+/* "CPU", borrowed, and the 0 of "/device:CPU:0". */
+TF_CAPI_EXPORT extern const char *TFE_TensorHandleDeviceType(TFE_TensorHandle *h, TF_Status *status);
+TF_CAPI_EXPORT extern int TFE_TensorHandleDeviceID(TFE_TensorHandle *h, TF_Status *status);
+/* It has its value. */
+TF_CAPI_EXPORT extern void TFE_TensorHandleGetStatus(TFE_TensorHandle *h, TF_Status *status);
+/* Where the tensor lies, in the memory of the host, and how many bytes it has. NULL and 0: it is a resource. */
+TF_CAPI_EXPORT extern void *TFE_TensorHandleDevicePointer(TFE_TensorHandle *h, TF_Status *status);
+TF_CAPI_EXPORT extern size_t TFE_TensorHandleDeviceMemorySize(TFE_TensorHandle *h, TF_Status *status);
 
 #ifdef __cplusplus
 }
