@@ -307,6 +307,37 @@ static void functions_are_called(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid FunctionDef given to TF_FunctionImportFunctionDef");
 }
 
+/* Where a node's op is the function, that node's device is the function's; a function that is an attribute has its own. */
+static void functions_are_on_the_device_of_their_call(void **state)
+{
+    (void)state;
+    TF_Graph *body = TF_NewGraph();
+    TF_Output x = out(placeholder(body, "x", TF_INT32, s)), y;
+    TF_OperationDescription *d = TF_NewOperation(body, "Neg", "y");
+    TF_AddInput(d, x);
+    TF_SetDevice(d, "/job:elsewhere/device:GPU:7");
+    y = out(TF_FinishOperation(d, s));
+    TF_Function *function = TF_GraphToFunction(body, "far", 0, -1, NULL, 1, &x, 1, &y, NULL, NULL, NULL, s);
+    assert_fine(s);
+    TF_DeleteGraph(body);
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    TF_DeleteFunction(function);
+    TF_Output two = out(constant(graph, "two", int_tensor(2), s)), call = out(unary(graph, "far", "call", two, s));
+    assert_float_equal(value_of(call, 0), -2, 0);
+    d = TF_NewOperation(graph, "PartitionedCall", "own");
+    TF_AddInputList(d, &two, 1);
+    TF_SetAttrTypeList(d, "Tin", (TF_DataType[]){TF_INT32}, 1);
+    TF_SetAttrTypeList(d, "Tout", (TF_DataType[]){TF_INT32}, 1);
+    TF_SetAttrFuncName(d, "f", "far", 3);
+    TF_Operation *own = TF_FinishOperation(d, s);
+    assert_fine(s);
+    TF_Session *session = session_of(graph, s);
+    assert_null(run(session, (TF_Output){NULL, 0}, NULL, out(own), s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "/job:elsewhere/device:GPU:7");
+    close_session(session, s);
+}
+
 /* What a function does and gives nobody runs when it is called, if it is among the control outputs. */
 static void functions_run_their_control_outputs(void **state)
 {
@@ -985,6 +1016,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(maxima_are_taken_over_channels, begin, end),
         cmocka_unit_test_setup_teardown(placeholders_take_other_shapes, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
+        cmocka_unit_test_setup_teardown(functions_are_on_the_device_of_their_call, begin, end),
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
         cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),

@@ -110,7 +110,7 @@ tw_status twi_lower_node(twi_functions *f, const twi_function_place *p, const Tw
     bool is_condition = row >= 0 && (lowered[row].lower == twi_lower_if || lowered[row].lower == twi_lower_case);
     bool pivot = needs_pivot(p, node, is_condition);
     char *name = p->function ? TWI_PRINT("%s%s", p->prefix, node->name) : node->name;
-    const char *device = node->device[0] || !p->device ? node->device : p->device;
+    const char *device = (node->device[0] && !p->is_alone) || !p->device ? node->device : p->device;
     char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (node->n_input + 2));
     if (!name || !inputs)
         return twi_lower_fail_memory(f);

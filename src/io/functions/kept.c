@@ -100,13 +100,14 @@ tw_status twi_lower_add_given(twi_functions *f, const char *name, const twi_func
                             : twi_lower_fail_memory(f);
 }
 
-/* A node whose op is the function itself. */
+/* A node whose op is the function itself, and whose device is that of all of it, as in TensorFlow. */
 tw_status twi_lower_named(twi_lowering *l)
 {
     twi_functions *f = l->f;
     const Twi__FunctionDef *function = twi_lower_implementation(f, twi_lower_function_as_op(f, l->node));
     twi_function_call c;
     tw_status status = twi_lower_open_called(l, function, 0, &c);
+    c.place.is_alone = true;
     if (status == TW_OK)
         status = twi_lower_inline(f, &c.place, c.results, c.controls);
     for (size_t i = 0; i < c.num_results && status == TW_OK; i++)

@@ -46,6 +46,7 @@ typedef struct twi_function_place {
     const Twi__FunctionDef *function; /* NULL: the graph itself */
     char **arguments;                 /* [input_arg] what the function is given */
     const bool *unchanging;           /* [input_arg] in a loop, whether it stays; NULL: none does */
+    bool is_alone;                    /* its nodes are all on `device`, whatever they ask for */
     bool waits;                       /* it is a call's that comes after other nodes: so does what uses resources */
     twi_map nodes;                    /* of the function, by name */
 } twi_function_place;
