@@ -158,13 +158,20 @@ static int find_argument_of(const body *b, TF_Output output)
     return -1;
 }
 
-/* The first argument that the node gives, unless it is of the body; NULL: none. */
-static const char *find_argument_from(const body *b, const tw_node *node)
+/* The first argument that the node gives, unless it is of the body; -1: none. */
+static int argument_from(const body *b, const tw_node *node)
 {
     for (int i = 0; i < b->ninputs && !b->within[tw_node_number(node)]; i++)
         if (b->inputs[i].oper->node == node)
-            return b->arguments[i];
-    return NULL;
+            return i;
+    return -1;
+}
+
+/* Its name, once arguments have names; NULL: none. */
+static const char *find_argument_from(const body *b, const tw_node *node)
+{
+    int argument = argument_from(b, node);
+    return argument < 0 ? NULL : b->arguments[argument];
 }
 
 static bool check_ends(const body *b, const char *const *output_names)
@@ -245,7 +252,8 @@ static bool check_controls(const body *b)
 {
     for (int i = 0; i < b->ncontrols; i++) {
         const TF_Operation *oper = b->controls[i];
-        if (!oper || oper->graph != b->graph || !b->within[tw_node_number(oper->node)]) {
+        bool is_here = oper && oper->graph == b->graph;
+        if (!is_here || (!b->within[tw_node_number(oper->node)] && argument_from(b, oper->node) < 0)) {
             set_status(b->status, TF_INVALID_ARGUMENT, "control output %d of function '%s' is not in its body", i,
                        b->name);
             return false;
@@ -383,23 +391,35 @@ static void write_argument(wire *signature, int field, const char *name, TF_Outp
     wire_message(signature, field, &argument);
 }
 
-/* An attribute "shape" is the argument's, and those that begin with an underscore go with it. */
-static void write_argument_attr(const wire_field *attr, wire *attrs)
+/* The argument's attribute that says its shape, a TensorShapeProto. */
+static void write_argument_shape(const wire_field *shape, wire *attrs)
 {
     enum { ATTR = 1, KEY = 1, VALUE = 2, LIST = 1, SHAPE = 7 };
-    wire_field field, key = {0}, value = {0}, shape;
+    wire list = {0}, shapes = {0}, entry = {0};
+    wire_bytes(&list, SHAPE, shape->data, shape->size);
+    wire_message(&shapes, LIST, &list);
+    wire_text(&entry, KEY, "_output_shapes");
+    wire_message(&entry, VALUE, &shapes);
+    wire_message(attrs, ATTR, &entry);
+}
+
+/* An attribute "shape" is the argument's, as that of a constant's "value" is, and those that begin with an underscore
+ * go with it. */
+static void write_argument_attr(const wire_field *attr, bool is_constant, wire *attrs)
+{
+    enum { ATTR = 1, KEY = 1, SHAPE = 7, TENSOR = 8, TENSOR_SHAPE = 2 };
+    wire_field field, key = {0}, value = {0}, part;
     for (wire_reader r = wire_read(attr->data, attr->size); wire_next(&r, &field);)
         *(field.number == KEY ? &key : &value) = field;
     if (key.size > 0 && *key.data == '_')
         wire_bytes(attrs, ATTR, attr->data, attr->size);
     wire_reader r = wire_read(value.data, value.size);
-    if (wire_is_text(&key, "shape") && wire_next(&r, &shape) && shape.number == SHAPE) {
-        wire list = {0}, shapes = {0}, entry = {0};
-        wire_bytes(&list, SHAPE, shape.data, shape.size);
-        wire_message(&shapes, LIST, &list);
-        wire_text(&entry, KEY, "_output_shapes");
-        wire_message(&entry, VALUE, &shapes);
-        wire_message(attrs, ATTR, &entry);
+    if (wire_is_text(&key, "shape") && wire_next(&r, &part) && part.number == SHAPE)
+        write_argument_shape(&part, attrs);
+    if (is_constant && wire_is_text(&key, "value") && wire_next(&r, &part) && part.number == TENSOR) {
+        for (r = wire_read(part.data, part.size); wire_next(&r, &part);)
+            if (part.number == TENSOR_SHAPE)
+                write_argument_shape(&part, attrs);
     }
 }
 
@@ -409,10 +429,11 @@ static void write_argument_attrs(const body *b, int argument, wire *def)
     wire attrs = {0}, entry = {0};
     wire_field field;
     TF_Buffer node = {0};
+    bool is_constant = tw_node_is_constant(b->inputs[argument].oper->node);
     TF_OperationToNodeDef(b->inputs[argument].oper, &node, b->status);
     for (wire_reader r = wire_read(node.data, node.length); is_ok(b->status) && wire_next(&r, &field);)
         if (field.number == NODE_ATTR && field.type == 2)
-            write_argument_attr(&field, &attrs);
+            write_argument_attr(&field, is_constant, &attrs);
     if (node.data_deallocator)
         node.data_deallocator((void *)node.data, node.length);
     if (attrs.size > 0) {
@@ -468,8 +489,11 @@ static bool write_function(const body *b, const char *description, wire *def)
         }
         write_pair(def, RET, b->results[i], text);
     }
-    for (int i = 0; i < b->ncontrols; i++)
-        write_pair(def, CONTROL_RET, control_name(b, i), name_of(b, b->controls[i]->node));
+    for (int i = 0; i < b->ncontrols; i++) {
+        const tw_node *node = b->controls[i]->node;
+        const char *argument = find_argument_from(b, node);
+        write_pair(def, CONTROL_RET, control_name(b, i), argument ? argument : name_of(b, node));
+    }
     for (int i = 0; i < b->ninputs && is_ok(b->status); i++)
         write_argument_attrs(b, i, def);
     return is_ok(b->status);

@@ -458,6 +458,30 @@ static void names_in_functions_differ(void **state)
     assert_float_equal(value_of((TF_Output){call, 2}, 0), 5, 0);
 }
 
+static void arguments_may_be_constants_and_control_outputs(void **state)
+{
+    (void)state;
+    TF_Operation *c = constant(graph, "C", float_tensor((int64_t[]){3}, 1, (float[]){1, 2, 3}), s);
+    TF_Operation *y = unary(graph, "Neg", "y", out(c), s);
+    TF_Output input = out(c), output = out(y);
+    const TF_Operation *nodes[] = {y}, *controls[] = {c};
+    const char *name = "seen";
+    TF_Function *function = TF_GraphToFunctionWithControlOutputs(graph, "F", 0, 1, nodes, 1, &input, 1, &output, NULL,
+                                                                 1, controls, &name, NULL, NULL, s);
+    assert_fine(s);
+    TF_Buffer *def = TF_NewBuffer();
+    TF_FunctionToFunctionDef(function, def, s);
+    assert_fine(s);
+    static const char *const parts[] = {"_output_shapes\x12\x08\x0a\6:\4\x12\2\x08\3", "2\x09\x0a\4seen\x12\1c"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_non_null(memmem(def->data, def->length, parts[i], strlen(parts[i])));
+    TF_DeleteBuffer(def);
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    TF_DeleteFunction(function);
+    assert_float_equal(value_of(out(unary(graph, "F", "call", out(c), s)), 2), -3, 0);
+}
+
 static void wrong_functions_say_what_is_wrong(void **state)
 {
     (void)state;
@@ -1019,6 +1043,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(functions_are_on_the_device_of_their_call, begin, end),
         cmocka_unit_test_setup_teardown(functions_run_their_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(names_in_functions_differ, begin, end),
+        cmocka_unit_test_setup_teardown(arguments_may_be_constants_and_control_outputs, begin, end),
         cmocka_unit_test_setup_teardown(wrong_functions_say_what_is_wrong, begin, end),
         cmocka_unit_test_setup_teardown(functions_have_gradients, begin, end),
         cmocka_unit_test_setup_teardown(arguments_have_attributes, begin, end),

@@ -104,7 +104,8 @@ tw_status twi_lower_inline(twi_functions *f, twi_function_place *p, char **resul
             TWI_LEAVE(twi_lower_fail_memory(f));
     }
     for (size_t i = 0; i < function->n_control_ret; i++)
-        if (!(controls[i] = TWI_PRINT("^%s%s", p->prefix, function->control_ret[i]->value)))
+        if (!(controls[i] = TWI_PRINT("^%s", function->control_ret[i]->value)) ||
+            !(controls[i] = twi_lower_resolve(f, p, controls[i])))
             TWI_LEAVE(twi_lower_fail_memory(f));
 done:
     twi_map_free(&p->nodes);
