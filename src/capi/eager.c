@@ -467,14 +467,43 @@ size_t TFE_TensorHandleDeviceMemorySize(TFE_TensorHandle *h, TF_Status *status)
     return h->tensor ? TF_TensorByteSize(h->tensor) : 0;
 }
 
+/* ---- resources as tensors: a ResourceHandleProto that has the name of the node ---------------------------------- */
+
+enum { DEVICE = 1, NAME = 3 };
+
+static TF_Tensor *name_resource(const TFE_TensorHandle *h)
+{
+    wire message = {0};
+    wire_text(&message, DEVICE, h->device);
+    wire_text(&message, NAME, TF_OperationName(h->node.oper));
+    TF_Tensor *named = message.failed ? NULL : TF_AllocateTensor(TF_RESOURCE, NULL, 0, message.size);
+    if (named)
+        memcpy(TF_TensorData(named), message.data, message.size);
+    wire_free(&message);
+    return named;
+}
+
+TFE_TensorHandle *handle_in(TFE_Context *context, TFE_TensorHandle *h, TF_Status *status)
+{
+    if (!h->tensor || h->tensor->type != TF_RESOURCE)
+        return retain_handle(h);
+    wire_field field;
+    TF_Operation *oper = NULL;
+    for (wire_reader r = wire_read(h->tensor->memory->data, h->tensor->memory->bytes); wire_next(&r, &field);) {
+        char *name = field.number == NAME && field.type == 2 ? strndup((const char *)field.data, field.size) : NULL;
+        if (name)
+            oper = TF_GraphOperationByName(context->graph, name);
+        free(name);
+    }
+    if (oper && TF_OperationNumOutputs(oper) == 1 && TF_OperationOutputType((TF_Output){oper, 0}) == TF_RESOURCE)
+        return new_handle(NULL, (TF_Output){oper, 0}, h->device, status);
+    set_status(status, TF_INVALID_ARGUMENT, "what a tensor of type resource says is no resource of this context");
+    return NULL;
+}
+
 TF_Tensor *TFE_TensorHandleResolve(TFE_TensorHandle *h, TF_Status *status)
 {
-    if (!h->tensor) {
-        set_status(status, TF_UNIMPLEMENTED, "'%s' makes a resource, which cannot be a TF_Tensor",
-                   TF_OperationName(h->node.oper));
-        return NULL;
-    }
-    TF_Tensor *shared = share(h->tensor);
+    TF_Tensor *shared = h->tensor ? share(h->tensor) : name_resource(h);
     TF_SetStatus(status, TF_OK, "");
     if (!shared)
         set_no_memory(status);

@@ -32,6 +32,9 @@ static inline TFE_TensorHandle *retain_handle(TFE_TensorHandle *handle)
     __atomic_add_fetch(&handle->references, 1, __ATOMIC_RELAXED);
     return handle;
 }
+/* The handle itself, or that of the resource which its tensor names (TFE_TensorHandleResolve() has made it of another).
+ * Yours. NULL: there is none, or no memory. */
+TFE_TensorHandle *handle_in(TFE_Context *context, TFE_TensorHandle *handle, TF_Status *status);
 /* What calls functions is built anew from now on: one of them is about to go. */
 void forget_calls(TFE_Context *context);
 void free_built(TFE_Context *context);

@@ -159,8 +159,9 @@ static void infer(TFE_Op *op, const tw_op_argument *argument, TFE_TensorHandle *
     free(types);
 }
 
-static bool add_inputs(TFE_Op *op, TFE_TensorHandle *const *handles, int count, int length)
+static void add_inputs(TFE_Op *op, TFE_TensorHandle *const *handles, int count, int length, TF_Status *status)
 {
+    TF_SetStatus(status, TF_OK, "");
     TFE_TensorHandle **inputs = realloc(op->inputs, sizeof *inputs * (size_t)(op->num_inputs + count + 1));
     if (inputs)
         op->inputs = inputs;
@@ -168,30 +169,32 @@ static bool add_inputs(TFE_Op *op, TFE_TensorHandle *const *handles, int count, 
     if (lengths)
         op->lengths = lengths;
     if (!inputs || !lengths)
-        return false;
-    for (int i = 0; i < count; i++)
-        op->inputs[op->num_inputs++] = retain_handle(handles[i]);
+        set_no_memory(status);
+    int before = op->num_inputs;
+    for (int i = 0; i < count && is_ok(status); i++)
+        if ((op->inputs[op->num_inputs] = handle_in(op->context, handles[i], status)))
+            op->num_inputs++;
+    if (!is_ok(status)) {
+        while (op->num_inputs > before)
+            TFE_DeleteTensorHandle(op->inputs[--op->num_inputs]);
+        return;
+    }
     const tw_op_info *row = find_op(op->name);
     const tw_op_argument *argument = row && op->num_calls < row->num_inputs ? &row->inputs[op->num_calls] : NULL;
     op->is_flat |= length < 0 && argument && (argument->number_attr || argument->types_attr);
     op->lengths[op->num_calls++] = length;
     if (argument && !op->is_flat)
         infer(op, argument, handles, count);
-    return true;
 }
 
 void TFE_OpAddInput(TFE_Op *op, TFE_TensorHandle *input, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    if (!add_inputs(op, &input, 1, -1))
-        set_no_memory(status);
+    add_inputs(op, &input, 1, -1, status);
 }
 
 void TFE_OpAddInputList(TFE_Op *op, TFE_TensorHandle **inputs, int num_inputs, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    if (!add_inputs(op, inputs, num_inputs, num_inputs))
-        set_no_memory(status);
+    add_inputs(op, inputs, num_inputs, num_inputs, status);
 }
 
 int TFE_OpGetFlatInputCount(const TFE_Op *op, TF_Status *status)

@@ -376,6 +376,28 @@ static void variables_keep_values(void **state)
     TFE_DeleteTensorHandle(again);
 }
 
+/* As bindings carry them that have nothing but tensors: the bytes mean what they did. */
+static void resources_are_named_by_tensors(void **state)
+{
+    (void)state;
+    TFE_TensorHandle *v = variable("v");
+    change("AssignVariableOp", v, 1, 2);
+    TF_Tensor *named = TFE_TensorHandleResolve(v, s);
+    assert_fine(s);
+    assert_int_equal(TF_TensorType(named), TF_RESOURCE);
+    assert_int_equal(TF_NumDims(named), 0);
+    TF_Tensor *copy = TF_AllocateTensor(TF_RESOURCE, NULL, 0, TF_TensorByteSize(named));
+    memcpy(TF_TensorData(copy), TF_TensorData(named), TF_TensorByteSize(named));
+    TFE_TensorHandle *same = handle_of(copy);
+    assert_int_equal(TFE_TensorHandleDataType(same), TF_RESOURCE);
+    assert_values(read(same), 2, (float[]){1, 2});
+    change("AssignVariableOp", same, 3, 4);
+    assert_values(read(v), 2, (float[]){3, 4});
+    TFE_DeleteTensorHandle(same);
+    TF_DeleteTensor(named);
+    TFE_DeleteTensorHandle(v);
+}
+
 /* TensorFlow's name for what has none, which bindings of eager variables give. */
 static void variables_without_a_name_are_each_their_own(void **state)
 {
@@ -652,6 +674,7 @@ int main(void)
         TEST(inputs_say_types_before_attributes_do),
         TEST(constants_are_their_values),
         TEST(variables_keep_values),
+        TEST(resources_are_named_by_tensors),
         TEST(variables_without_a_name_are_each_their_own),
         TEST(functions_are_executed_until_they_are_removed),
         TEST(texts_are_taken_and_given),
