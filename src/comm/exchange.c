@@ -56,8 +56,17 @@ void twi_exchange_fail(twi_exchange *x, const char *why)
     fail_with(x, TW_ABORTED, NOBODY, why);
 }
 
+/* Who hears of it may end at once, and the others would take that for what has happened first: they are told before,
+ * but where messages move only while somebody asks, which takes its time. */
+static void wait_until_told(twi_exchange *x)
+{
+    while (!x->carrier->pump && x->beating && !atomic_load(&x->over) && !atomic_load(&x->closing))
+        sleep_ns(100000);
+}
+
 static tw_status say_reason(twi_exchange *x, tw_error *error)
 {
+    wait_until_told(x);
     pthread_mutex_lock(&x->lock);
     tw_status status = twi_fail(error, x->status, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
@@ -74,6 +83,7 @@ void twi_exchange_spoiled(twi_exchange *x, int from)
 void twi_exchange_lost(twi_exchange *x, int from)
 {
     char why[TWI_REASON];
+    atomic_store(&x->peers[from].lost, true);
     if (atomic_load(&x->peers[from].left) || (atomic_load(&x->closing) && !x->carrier->pump))
         return; /* over sockets a task that is done waits for nobody */
     snprintf(why, sizeof why, "task %d has ended before its work was done", from);
@@ -877,7 +887,7 @@ static void beat_once(twi_exchange *x)
             mention(x, i, BEAT, (uint64_t)atomic_load(&x->asked), "", false);
 }
 
-/* Until all know, or for a second, but once at least: some may be gone, or have no room. */
+/* Until all know who are there, or for a second, but once at least: some may have no room. */
 static void tell_all(twi_exchange *x)
 {
     int64_t begin = twi_monotonic_ns();
@@ -893,7 +903,7 @@ static void tell_all(twi_exchange *x)
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
             p->told = p->told || i == x->base.task || mention(x, i, ABORT, failure, why, false);
-            missing += !p->told && !atomic_load(&p->left);
+            missing += !p->told && !atomic_load(&p->left) && !atomic_load(&p->lost);
         }
         moves = x->carrier->pump && x->carrier->pump(x, -1) != TWI_NOTHING;
         sleep_ns(missing > 0 || moves ? 1000000 : 0);

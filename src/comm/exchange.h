@@ -86,6 +86,7 @@ typedef struct twi_lane {
 typedef struct twi_peer {
     atomic_llong heard_ns; /* when something last came */
     atomic_bool left;      /* it has said that it is done */
+    atomic_bool lost;      /* its process has ended */
     bool told;             /* of the failure; the beating thread's */
     atomic_ullong said[TWI_SAID]; /* to a person: the last texts' hashes, each where its remainder is; 0: nothing */
     atomic_int asked;      /* from outside; 0: nothing */

@@ -1291,6 +1291,26 @@ static void it_beats_until_all_are_done(void **state)
     finish(t);
 }
 
+/* Else who is told may end at once, as programs do, and be taken for the one who was lost first. */
+static void a_call_fails_when_all_who_are_there_have_been_told(void **state)
+{
+    (void)state;
+    char byte;
+    tw_error error;
+    task *t = begin_as(OWN, TASKS, &unasked);
+    t->refuses = LAST;
+    t->times = 3;
+    assert_ok(twi_exchange_start(&t->x, &error));
+    twi_exchange_lost(&t->x, FIRST);
+    assert_int_equal(hear(t, CHANNEL, &byte, 1, &error), TW_ABORTED);
+    assert_string_equal(error.message, "task 0 has ended before its work was done");
+    assert_true(atomic_load(&t->x.over));
+    assert_int_equal(count_said(t, LAST, ABORT), 1);
+    twi_comm_close(&t->x.base);
+    t->x.beating = false;
+    finish(t);
+}
+
 /* One has no room for it at first. */
 static void a_failure_is_told_to_all_once(void **state)
 {
@@ -1572,6 +1592,7 @@ int run_protocol(void)
         cmocka_unit_test(who_waits_looks_now_and_then_who_is_there),
         cmocka_unit_test(cores_are_crowded_when_more_threads_want_them),
         cmocka_unit_test(it_beats_until_all_are_done),
+        cmocka_unit_test(a_call_fails_when_all_who_are_there_have_been_told),
         cmocka_unit_test(a_failure_is_told_to_all_once),
         cmocka_unit_test(who_sleeps_between_beats_tells_failures),
         cmocka_unit_test(a_failure_at_the_end_is_told_too),
