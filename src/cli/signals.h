@@ -10,7 +10,8 @@
  * overwrites what lies below that buffer. CONT has no handler: it waits for who asks (painter.c). From here on USR1 is
  * noted as the wish for a checkpoint, and never ends the program. */
 void signals_begin(void);
-/* In a child that becomes another program: signals are blocked there as they were here before. */
+/* In a child that becomes another program: signals are blocked there as they were here before, and those that ask to
+ * stop, which may have come since it began, end it. */
 void signals_hand_on(void);
 
 /* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program. The
