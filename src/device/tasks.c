@@ -152,7 +152,7 @@ tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_err
 {
     TWI_NEED(devices, "devices", error);
     TWI_NEED(data || bytes == 0, "data", error);
-    return devices->comm ? twi_comm_share(devices->comm, 0, data, bytes, "what task 0 decides", error) : TW_OK;
+    return devices->comm ? twi_comm_share(devices->comm, 0, data, bytes, "a decision", error) : TW_OK;
 }
 
 static size_t line_length(const char *text)
