@@ -108,6 +108,9 @@ static void folders_are_classes_in_the_order_of_their_names(void **state)
 {
     (void)state;
     write_photos("photos");
+    assert_runs(0, "mkdir photos/.hidden");
+    write_picture(8, 8, red, red, "photos/.hidden/1.png"); /* what is hidden is no class and no picture */
+    write_picture(8, 8, red, red, "photos/cat/.1.png");
     tw_dataset *train = load("photos", TW_SPLIT_TRAIN, 16, 3), *test = load("photos", TW_SPLIT_TEST, 16, 3);
     int64_t counts[3];
     assert_int_equal(tw_dataset_classes(train), 3);
@@ -162,6 +165,14 @@ static void folders_of_halves_are_taken_as_they_are(void **state)
     assert_in_range(tw_dataset_images(test)[0], 10, 60); /* grey of blue */
     tw_dataset_destroy(train);
     tw_dataset_destroy(test);
+    assert_runs(0, "mv halves/train halves/training");
+    static const char *const names[] = {"val", "validation", "valid", "test"};
+    for (int i = 1; i < 4; i++) {
+        assert_runs(0, "mv halves/%s halves/%s", names[i - 1], names[i]);
+        test = load("halves", TW_SPLIT_TEST, 8, 1);
+        assert_int_equal(tw_dataset_count(test), 1);
+        tw_dataset_destroy(test);
+    }
 }
 
 static void lists_name_files_and_labels(void **state)
@@ -185,6 +196,18 @@ static void lists_name_files_and_labels(void **state)
     assert_int_equal(tw_dataset_classes(train), 7);
     for (int i = 0; i < 7; i++)
         assert_string_equal(tw_dataset_class_name(train, i), order[i]);
+    tw_dataset_destroy(train);
+    write_picture(8, 8, red, red, "list/a\"\".png");
+    write_picture(8, 8, red, red, "list/a\".png");
+    assert_runs(0, "printf 'a\"\".png,as it is\\n\"a\"\".png\",\"quoted, with one\"\n' >list/train.csv && "
+                   "echo $(pwd)/list/c.png,elsewhere >>list/train.csv");
+    train = load("list", TW_SPLIT_TRAIN, 8, 3);
+    assert_int_equal(tw_dataset_count(train), 3);
+    assert_string_equal(tw_dataset_class_name(train, 0), "as it is");
+    assert_string_equal(tw_dataset_class_name(train, 1), "elsewhere");
+    assert_string_equal(tw_dataset_class_name(train, 2), "quoted, with one");
+    for (int64_t i = 0; i < 3; i++)
+        assert_int_equal(tw_dataset_images(train)[i * 8 * 8 * 3], tw_dataset_labels(train)[i] == 1 ? 0 : 200);
     tw_dataset_destroy(train);
     assert_runs(0, "printf 'file,label\\nc.png,house\\nc.png,tree\\nd.png,house\\n' >list/train.csv");
     assert_message(refusal("list"), "train.csv', line 4: there is no file '");
@@ -220,6 +243,53 @@ static void arrays_of_numpy_are_images_and_labels(void **state)
     assert_message(refusal("arrays"), "labels.npy': expected 10 whole numbers, one for each of the images");
     tw_tensor_release(images);
     tw_tensor_release(labels);
+}
+
+static void write_array(const char *name, tw_dtype dtype, tw_shape shape)
+{
+    tw_error error = {0};
+    tw_tensor *zeros = tw_tensor_create(dtype, shape);
+    assert_non_null(zeros);
+    memset(tw_tensor_data(zeros), 0, tw_tensor_bytes(zeros));
+    assert_ok(tw_tensor_write_npy(zeros, inside(name), &error));
+    tw_tensor_release(zeros);
+}
+
+static void arrays_that_are_no_images_or_labels_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        tw_dtype dtype, of_labels;
+        tw_shape shape;
+        const char *message; /* NULL: they are taken */
+    } rows[] = {
+        {TW_UINT8, TW_INT32, {3, {2, 4, 4}}, NULL},
+        {TW_UINT8, TW_UINT8, {4, {2, 4, 4, 1}}, NULL},
+        {TW_UINT8, TW_INT16, {4, {2, 4, 4, 3}}, NULL},
+        {TW_UINT8, TW_UINT16, {4, {2, 4, 4, 4}}, NULL},
+        {TW_UINT8, TW_INT8, {3, {2, 4, 4}}, NULL},
+        {TW_UINT8, TW_UINT32, {3, {2, 4, 4}}, NULL},
+        {TW_UINT8, TW_UINT64, {3, {2, 4, 4}}, NULL},
+        {TW_UINT8, TW_FLOAT32, {3, {2, 4, 4}}, "expected 2 whole numbers"},
+        {TW_INT8, TW_INT32, {3, {2, 4, 4}}, "expected uint8 [images,height,width]"},
+        {TW_UINT8, TW_INT32, {2, {2, 4}}, "expected uint8 [images,height,width]"},
+        {TW_UINT8, TW_INT32, {5, {2, 4, 4, 3, 1}}, "expected uint8 [images,height,width]"},
+        {TW_UINT8, TW_INT32, {4, {2, 4, 4, 2}}, "expected uint8 [images,height,width]"},
+        {TW_UINT8, TW_INT32, {4, {2, 4, 4, 5}}, "expected uint8 [images,height,width]"},
+    };
+    assert_runs(0, "mkdir others");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_array("others/x_train.npy", rows[i].dtype, rows[i].shape);
+        write_array("others/y_train.npy", rows[i].of_labels, TW_SHAPE(2));
+        if (rows[i].message)
+            assert_message(refusal("others"), rows[i].message);
+        else
+            tw_dataset_destroy(load("others", TW_SPLIT_TRAIN, 4, 3));
+    }
+    write_array("others/x_train.npy", TW_UINT8, TW_SHAPE(2, 4, 4));
+    write_array("others/images.npy", TW_UINT8, TW_SHAPE(200, 40, 40));
+    write_array("others/labels.npy", TW_UINT8, TW_SHAPE(200));
+    assert_message(refusal("others"), "x_train.npy' is a second array of images for training, expected one");
 }
 
 static void records_of_tensorflow_are_examples(void **state)
@@ -275,6 +345,10 @@ static void the_middle_of_a_picture_is_scaled(void **state)
     assert_memory_equal(pixels, ((uint8_t[]){100, 0, 100}), 3);
     write_picture(1, 2, red, blue, "tiny.png"); /* enlarged: a straight line between the two middles */
     assert_ok(tw_image_read(inside("tiny.png"), 4, 8, 3, pixels, &error));
+    static const int wrong[][3] = {{0, 1, 3}, {1, 0, 3}, {1, 1, 2}};
+    for (int i = 0; i < 3; i++)
+        assert_fails(tw_image_read(inside("tiny.png"), wrong[i][0], wrong[i][1], wrong[i][2], pixels, &error),
+                     TW_INVALID_ARGUMENT, "expected sides of at least 1, and 1, 3 or 4 channels");
     const uint8_t expected[8] = {200, 200, 175, 125, 75, 25, 0, 0};
     for (int x = 0; x < 8; x++)
         assert_int_equal(pixels[3 * 8 * 3 + 3 * x], expected[x]);
@@ -378,6 +452,7 @@ int main(void)
         cmocka_unit_test(folders_of_halves_are_taken_as_they_are),
         cmocka_unit_test(lists_name_files_and_labels),
         cmocka_unit_test(arrays_of_numpy_are_images_and_labels),
+        cmocka_unit_test(arrays_that_are_no_images_or_labels_are_refused),
         cmocka_unit_test(records_of_tensorflow_are_examples),
         cmocka_unit_test(records_that_are_none_are_named),
         cmocka_unit_test(the_middle_of_a_picture_is_scaled),

@@ -207,6 +207,9 @@ static tw_status gather_array(twi_gathering *g, const char *images_path, const c
 {
     tw_tensor *labels = NULL;
     tw_status status;
+    if (g->images[test])
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is a second array of images for %s, expected one",
+                        images_path, test ? "testing" : "training");
     TWI_TRY(tw_tensor_read_npy(images_path, &g->images[test], error));
     TWI_TRY(tw_tensor_read_npy(labels_path, &labels, error));
     tw_shape shape = tw_tensor_shape(g->images[test]);
