@@ -286,7 +286,14 @@ static void grey_images_become_32x32x3_with_black_borders(void **state)
                 }
     assert_int_equal(tw_dataset_labels(d)[3], 3);
     assert_string_equal(tw_dataset_class_name(d, 9), "ankle boot");
+    assert_string_equal(tw_dataset_file(d, 0), path_of("train-images-idx3-ubyte"));
     tw_dataset_destroy(d);
+    static uint8_t larger[16 + 33 * 33] = "\0\0\10\3\0\0\0\1\0\0\0\41\0\0\0\41";
+    write_file("train-images-idx3-ubyte", larger, sizeof larger);
+    write_file("train-labels-idx1-ubyte", "\0\0\10\1\0\0\0\1\0", 9);
+    assert_fails(tw_dataset_load("mnist", directory, TW_SPLIT_TRAIN, &(tw_dataset_options){.as_rgb32 = true}, &d,
+                                 &error),
+                 TW_INVALID_ARGUMENT, "cannot make 32x32x3 images of 'mnist', which has 33x33x1");
 }
 
 static void sets_with_equal_file_names_are_told_apart_by_their_labels(void **state)
@@ -441,8 +448,17 @@ static void own_images_are_copied_and_checked(void **state)
     tw_dataset_destroy(d);
     assert_fails(tw_dataset_from("mine", &images[0][0][0][0], labels, 2, 2, 3, 1, 3, &d, &error), TW_INVALID_ARGUMENT,
                  "label 0 is 3, expected 0 to 2");
-    assert_fails(tw_dataset_synthetic(0, 2, 2, 1, 3, 1, &d, &error), TW_INVALID_ARGUMENT, "0 images");
-    assert_fails(tw_dataset_synthetic(1, 2, 2, 5, 3, 1, &d, &error), TW_INVALID_ARGUMENT, "2x2x5");
+    labels[0] = -1;
+    assert_fails(tw_dataset_from("mine", &images[0][0][0][0], labels, 2, 2, 3, 1, 3, &d, &error), TW_INVALID_ARGUMENT,
+                 "label 0 is -1, expected 0 to 2");
+    static const int wrong[][5] = {{0, 2, 2, 1, 3}, {1, 0, 2, 1, 3}, {1, 4097, 2, 1, 3}, {1, 2, 0, 1, 3},
+                                   {1, 2, 4097, 1, 3}, {1, 2, 2, 0, 3}, {1, 2, 2, 5, 3}, {1, 2, 2, 1, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char message[64];
+        const int *w = wrong[i];
+        snprintf(message, sizeof message, "%d images of %dx%dx%d in %d classes", w[0], w[1], w[2], w[3], w[4]);
+        assert_fails(tw_dataset_synthetic(w[0], w[1], w[2], w[3], w[4], 1, &d, &error), TW_INVALID_ARGUMENT, message);
+    }
 }
 
 static tw_dataset *synthetic(int64_t count, int side, int channels)
