@@ -1099,7 +1099,8 @@ static void what_snappy_packed_is_refused_by_each_of_its_lengths(void **state)
 
 /* ---- constants of graphs ----------------------------------------------------------------------------------------- */
 
-static tw_status import(const char *text)
+/* *last: the last value of the constant that is all of it. */
+static tw_status import(const char *text, double *last)
 {
     twi_text wire = {0};
     error = (tw_error){0};
@@ -1107,6 +1108,9 @@ static tw_status import(const char *text)
     tw_status status = twi_text_to_wire(&twi_text__graph_def__descriptor, text, strlen(text), &wire, &error);
     if (status == TW_OK)
         status = tw_graph_import(g, wire.data, wire.size, NULL, &error);
+    const tw_attr *attr = status == TW_OK ? tw_node_attr(tw_graph_node(g, 0), "value") : NULL;
+    if (attr && tw_tensor_dtype(attr->tensor) != TW_STRING)
+        *last = tw_tensor_value(attr->tensor, tw_tensor_elements(attr->tensor) - 1);
     twi_text_free(&wire);
     tw_graph_destroy(g);
     return status;
@@ -1117,27 +1121,28 @@ static void constants_hold_what_their_type_has_or_are_refused(void **state)
     (void)state;
     static const struct {
         const char *dtype, *tensor, *part;
+        double last; /* the last value */
     } cases[] = {
-        {"DT_FLOAT", "tensor_shape { dim { size: 3 } } float_val: [1, 2]", ""},
-        {"DT_DOUBLE", "tensor_shape { dim { size: 1 } } double_val: 1", ""},
-        {"DT_INT32", "tensor_shape { } int_val: 1", ""},
-        {"DT_INT16", "tensor_shape { } int_val: 1", ""},
-        {"DT_INT8", "tensor_shape { } int_val: -1", ""},
-        {"DT_UINT8", "tensor_shape { } int_val: 1", ""},
-        {"DT_QINT32", "tensor_shape { } int_val: 1", ""},
-        {"DT_QINT16", "tensor_shape { } int_val: 1", ""},
-        {"DT_QUINT16", "tensor_shape { } int_val: 1", ""},
-        {"DT_QINT8", "tensor_shape { } int_val: 1", ""},
-        {"DT_QUINT8", "tensor_shape { } int_val: 1", ""},
-        {"DT_INT64", "tensor_shape { } int64_val: 1", ""},
-        {"DT_BOOL", "tensor_shape { dim { size: 2 } } bool_val: true", ""},
-        {"DT_BOOL", "tensor_shape { dim { size: 2 } } tensor_content: '\\001\\377'", ""},
-        {"DT_HALF", "tensor_shape { } half_val: 15360", ""},
-        {"DT_BFLOAT16", "tensor_shape { } half_val: 16256", ""},
-        {"DT_COMPLEX64", "tensor_shape { } scomplex_val: [1, 2]", ""},
-        {"DT_COMPLEX128", "tensor_shape { dim { size: 3 } } dcomplex_val: [1, 2, 3, 4]", ""},
+        {"DT_FLOAT", "tensor_shape { dim { size: 3 } } float_val: [1, 2]", "", 2},
+        {"DT_DOUBLE", "tensor_shape { dim { size: 1 } } double_val: 1", "", 1},
+        {"DT_INT32", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_INT16", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_INT8", "tensor_shape { } int_val: -1", "", -1},
+        {"DT_UINT8", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_QINT32", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_QINT16", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_QUINT16", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_QINT8", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_QUINT8", "tensor_shape { } int_val: 1", "", 1},
+        {"DT_INT64", "tensor_shape { } int64_val: 1", "", 1},
+        {"DT_BOOL", "tensor_shape { dim { size: 2 } } bool_val: true", "", 1},
+        {"DT_BOOL", "tensor_shape { dim { size: 2 } } tensor_content: '\\001\\377'", "", 1},
+        {"DT_HALF", "tensor_shape { } half_val: 15360", "", 1},
+        {"DT_BFLOAT16", "tensor_shape { } half_val: 16256", "", 1},
+        {"DT_COMPLEX64", "tensor_shape { } scomplex_val: [1, 2]", "", 1},
+        {"DT_COMPLEX128", "tensor_shape { dim { size: 3 } } dcomplex_val: [1, 2, 3, 4]", "", 3},
         {"DT_STRING", "tensor_shape { dim { size: 1 } } string_val: 'a'", ""},
-        {"DT_FLOAT", "float_val: 1", ""},
+        {"DT_FLOAT", "float_val: 1", "", 1},
         {"DT_FLOAT", "tensor_shape { unknown_rank: true } float_val: 1", "a constant has the shape"},
         {"DT_FLOAT", "tensor_shape { unknown_rank: true dim { size: 1 } }", "a shape of unknown rank has dimensions"},
         {"DT_FLOAT", "tensor_shape { dim { size: -2 } }", "dimension 0 of a shape is -2"},
@@ -1147,8 +1152,8 @@ static void constants_hold_what_their_type_has_or_are_refused(void **state)
                      "dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } "
                      "dim { size: 1 } dim { size: 1 } }", "a shape has 13 dimensions, at most 12"},
         {"DT_DOUBLE", "tensor_shape { dim { size: 4611686018427387904 } }", "a constant has the shape"},
-        {"DT_UINT32", "tensor_shape { } uint32_val: 7", ""},
-        {"DT_UINT64", "tensor_shape { } uint64_val: 18446744073709551615", ""},
+        {"DT_UINT32", "tensor_shape { } uint32_val: 7", "", 7},
+        {"DT_UINT64", "tensor_shape { } uint64_val: 18446744073709551615", "", 18446744073709551615.0},
         {"DT_UINT64", "tensor_shape { } uint64_val: 99999999999999999999", "expected a whole number"},
         {"DT_DOUBLE", "tensor_shape { } double_val: x", "expected a number"},
         {"DT_FLOAT", "tensor_shape { dim { size: 2 } } tensor_content: 'abc'", "has 3 bytes of content, expected 8"},
@@ -1162,9 +1167,12 @@ static void constants_hold_what_their_type_has_or_are_refused(void **state)
                  "node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: %s } } attr { key: 'value' value { tensor "
                  "{ dtype: %s %s } } } }",
                  cases[i].dtype, cases[i].dtype, cases[i].tensor);
-        tw_status status = import(text);
+        double last = 0;
+        tw_status status = import(text, &last);
         if (!strstr(error.message, cases[i].part) || (!cases[i].part[0] && status != TW_OK))
             fail_msg("%s: status %d: %s", text, status, error.message);
+        if (last != cases[i].last)
+            fail_msg("%s: %.17g, expected %.17g", text, last, cases[i].last);
     }
 }
 
