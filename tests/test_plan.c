@@ -3,12 +3,13 @@
  * values happen to be right. So do random ends of steps, with updates that rewrites join, and networks with the layers
  * that they fuse, and whatever looks like them. */
 #include "random_ends.h"
+#include "random_networks.h"
 
 #include <tower/nn.h>
 #include <tower/session.h>
 
 enum { GRAPHS = 40, ENDS = 150, NETWORKS = 60, STEPS = 3, SIDE = TWT_END_SIDE, MOST_FETCHES = TWT_END_FETCHES };
-enum { NODES = 40, LAYERS = 8, MOST = 120, FETCHES = 10 }; /* of a graph */
+enum { NODES = 40, FETCHES = 10 }; /* of a graph of anything */
 
 /* Everything is [SIDE,SIDE], so that anything may follow anything. */
 static tw_output random_node(tw_graph *g, unsigned *seed, const tw_output *made, int count)
@@ -67,124 +68,11 @@ static int build_end(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_ou
     return twt_random_end(g, x, seed, spread ? three : one, fetches);
 }
 
-/* ---- networks ---------------------------------------------------------------------------------------------------- */
-
-/* Images of SIDE channels that are at hand, and the weights so far. */
-typedef struct network {
-    tw_graph *g;
-    unsigned seed;
-    tw_dtype narrow; /* of some layers */
-    tw_output images[MOST], weights[MOST];
-    int num_images, num_weights;
-} network;
-
-static bool has_narrow_layers(unsigned seed)
-{
-    return seed % 4 == 3;
-}
-
-static tw_output keep_image(network *n, tw_output image)
-{
-    if (twt_draw(&n->seed, 3) == 0)
-        n->images[n->num_images++] = image;
-    return image;
-}
-
-static tw_output any_image(network *n)
-{
-    int last = n->num_images < 3 ? n->num_images : 3; /* rather the last */
-    return n->images[n->num_images - 1 - (int)twt_draw(&n->seed, (unsigned)last)];
-}
-
-static tw_output weight(network *n, tw_dtype dtype, tw_shape shape)
-{
-    float values[9 * SIDE * SIDE];
-    for (int64_t i = 0; i < tw_shape_elements(shape); i++)
-        values[i] = (float)((int)twt_draw(&n->seed, 9) - 4) / 8;
-    tw_output made = tw_constant_floats(n->g, shape, values);
-    n->weights[n->num_weights++] = made;
-    return dtype == TW_FLOAT32 ? made : tw_cast(n->g, made, dtype);
-}
-
-static tw_output convolve(network *n, tw_output x, tw_dtype dtype)
-{
-    return tw_conv2d(n->g, x, weight(n, dtype, TW_SHAPE(3, 3, SIDE, SIDE)), NULL);
-}
-
-/* With a bias of one kind or another, or what only looks like one. */
-static tw_output add_bias(network *n, tw_output x, tw_dtype dtype)
-{
-    tw_shape shape = tw_output_shape(x);
-    switch (twt_draw(&n->seed, 5)) {
-    case 0:
-        return tw_add(n->g, weight(n, dtype, TW_SHAPE(SIDE)), x);
-    case 1:
-        return tw_add(n->g, x, weight(n, dtype, TW_SHAPE(shape.dims[shape.rank - 2], 1)));
-    case 2:
-        return tw_add(n->g, x, weight(n, dtype, TW_SHAPE(1)));
-    default:
-        return tw_bias_add(n->g, x, weight(n, dtype, TW_SHAPE(SIDE)));
-    }
-}
-
-static tw_output normalize(network *n, tw_output x)
-{
-    tw_output scale = weight(n, TW_FLOAT32, TW_SHAPE(SIDE)), offset = weight(n, TW_FLOAT32, TW_SHAPE(SIDE));
-    bool training = twt_draw(&n->seed, 3) > 0;
-    tw_output none = {0}, moments = training ? none : tw_constant_floats(n->g, TW_SHAPE(SIDE), (float[]){1, 2, 3, 4});
-    return keep_image(n, tw_fused_batch_norm(n->g, x, scale, offset, moments, moments, 0.5f, training).y);
-}
-
-static tw_output layer(network *n)
-{
-    static const tw_pool_options pool = {.window = {3}, .stride = {1}};
-    tw_graph *g = n->g;
-    tw_output x = any_image(n);
-    tw_dtype dtype = twt_draw(&n->seed, 2) ? TW_FLOAT32 : n->narrow;
-    switch (twt_draw(&n->seed, 6)) {
-    case 0:
-        x = add_bias(n, convolve(n, tw_cast(g, x, dtype), dtype), dtype);
-        x = dtype == TW_FLOAT32 ? keep_image(n, x) : x;
-        return tw_cast(g, tw_relu(g, x), TW_FLOAT32);
-    case 1:
-        x = tw_cast(g, tw_reshape(g, x, TW_SHAPE(SIDE * SIDE, SIDE)), dtype);
-        x = add_bias(n, tw_matmul(g, x, weight(n, dtype, TW_SHAPE(SIDE, SIDE))), dtype);
-        return tw_cast(g, tw_reshape(g, twt_draw(&n->seed, 2) ? tw_relu(g, x) : x, TW_SHAPE(1, SIDE, SIDE, SIDE)),
-                       TW_FLOAT32);
-    case 2:
-        return tw_lrn(g, keep_image(n, tw_max_pool(g, x, &pool)), 1, 1, 0.5f, 0.75f);
-    case 3:
-        return tw_max_pool(g, keep_image(n, tw_lrn(g, x, 1, 1, 0.5f, 0.75f)), &pool);
-    case 4:
-        x = normalize(n, twt_draw(&n->seed, 2) ? keep_image(n, convolve(n, x, TW_FLOAT32)) : x);
-        x = twt_draw(&n->seed, 2) ? keep_image(n, tw_add(g, x, any_image(n))) : x;
-        return tw_relu(g, x);
-    default:
-        return tw_tanh(g, tw_add(g, x, any_image(n)));
-    }
-}
-
-/* The last layers, and gradients of the sum of the last. */
+/* On one device. */
 static int build_network(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_output *fetches)
 {
     (void)spread;
-    network n = {.g = g, .seed = seed, .narrow = has_narrow_layers(seed) ? TW_BFLOAT16 : TW_FLOAT32};
-    tw_output gradients[MOST], loss;
-    n.images[n.num_images++] =
-        tw_mul(g, tw_reshape(g, x, TW_SHAPE(1, SIDE, SIDE, 1)), weight(&n, TW_FLOAT32, TW_SHAPE(SIDE)));
-    for (int i = 0; i < LAYERS; i++) {
-        tw_output made = layer(&n);
-        n.images[n.num_images++] = made;
-    }
-    loss = tw_reduce_sum(g, tw_sin(g, n.images[n.num_images - 1]), NULL, 0, false);
-    tw_gradients(g, &loss, 1, NULL, n.weights, n.num_weights, gradients);
-    int count = 0;
-    fetches[count++] = loss;
-    fetches[count++] = any_image(&n);
-    for (int i = n.num_weights - 1; i >= 0; i--)
-        if (gradients[i].node && count < FETCHES)
-            fetches[count++] = gradients[i];
-    return count;
+    return twt_random_network(g, x, seed, fetches);
 }
 
 /* ---- running them ------------------------------------------------------------------------------------------------ */
@@ -259,7 +147,7 @@ static void random_networks_give_the_values_of_what_is_not_fused(void **state)
 {
     (void)state;
     for (unsigned seed = 0; seed < NETWORKS; seed++)
-        compare(build_network, seed, false, NULL, has_narrow_layers(seed) ? 0.02 : 1e-4);
+        compare(build_network, seed, false, NULL, twt_has_narrow_layers(seed) ? 0.02 : 1e-4);
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 
 #include "card.h"
 #include "planned_nodes.h"
-#include "random_ends.h"
+#include "random_networks.h"
 
 #include <tower/tower.h>
 
@@ -517,12 +517,12 @@ static void convolutions_of_either_maker_are_normalized_alike(void **state)
     unsetenv("TOWER_CONVOLUTIONS");
 }
 
-/* ---- ends of steps ----------------------------------------------------------------------------------------------- */
+/* ---- what is drawn at random ------------------------------------------------------------------------------------- */
 
-enum { ENDS = 120 };
+enum { ENDS = 120, NETWORKS = 40 };
 
-/* What is fetched of an end of a step after three of them. */
-static int run_end(unsigned seed, const char *disable, tw_tensor **results)
+/* What is fetched of an end of a step, or a network, after three steps. */
+static int run_drawn(bool network, unsigned seed, const char *disable, tw_tensor **results)
 {
     static const char *const card[] = {"/gpu:0", "/gpu:0", "/gpu:0"};
     tw_error error = {0};
@@ -530,15 +530,15 @@ static int run_end(unsigned seed, const char *disable, tw_tensor **results)
     tw_output x = {0}, fetches[TWT_END_FETCHES], initialize;
     int count = 0;
     TW_DEVICE(g, "/gpu:0") {
-        x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(TWT_END_SIDE, TWT_END_SIDE));
-        count = twt_random_end(g, x, seed, card, fetches);
+        x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(TWT_SIDE, TWT_SIDE));
+        count = network ? twt_random_network(g, x, seed, fetches) : twt_random_end(g, x, seed, card, fetches);
     }
     initialize = tw_initialize_variables(g);
     tw_session *session = open_session(g, disable);
     run_one(session, initialize);
     for (int step = 0; step < 3; step++) {
-        float values[TWT_END_SIDE * TWT_END_SIDE];
-        for (int i = 0; i < TWT_END_SIDE * TWT_END_SIDE; i++)
+        float values[TWT_CELLS];
+        for (int i = 0; i < TWT_CELLS; i++)
             values[i] = (float)((i * 7 + step * 5) % 11) / 4 - 1;
         tw_tensor *value = tw_tensor_from(TW_FLOAT32, tw_output_shape(x), values);
         assert_ok(tw_session_run(session, &(tw_feed){x, value}, 1, fetches, count, results, &error));
@@ -549,23 +549,35 @@ static int run_end(unsigned seed, const char *disable, tw_tensor **results)
     return count;
 }
 
+/* Without rewrites, and with them. */
+static void compare_drawn(bool network, unsigned seed, double tolerance)
+{
+    tw_tensor *apart[TWT_END_FETCHES] = {NULL}, *joined[TWT_END_FETCHES] = {NULL};
+    int count = run_drawn(network, seed, "all", apart);
+    assert_int_equal(run_drawn(network, seed, NULL, joined), count);
+    for (int i = 0; i < count; i++) {
+        for (int64_t k = 0; k < tw_tensor_elements(apart[i]); k++) {
+            double a = tw_tensor_value(joined[i], k), b = tw_tensor_value(apart[i], k);
+            if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= tolerance * fmax(1, fabs(b))))
+                fail_msg("seed %u: fetch %d is %.9g, expected %.9g", seed, i, a, b);
+        }
+        tw_tensor_release(apart[i]);
+        tw_tensor_release(joined[i]);
+    }
+}
+
 static void random_ends_of_steps_give_what_they_give_launch_by_launch(void **state)
 {
     (void)state;
-    for (unsigned seed = 0; seed < ENDS; seed++) {
-        tw_tensor *apart[TWT_END_FETCHES] = {NULL}, *joined[TWT_END_FETCHES] = {NULL};
-        int count = run_end(seed, "all", apart);
-        assert_int_equal(run_end(seed, NULL, joined), count);
-        for (int i = 0; i < count; i++) {
-            for (int64_t k = 0; k < tw_tensor_elements(apart[i]); k++) {
-                double a = tw_tensor_value(joined[i], k), b = tw_tensor_value(apart[i], k);
-                if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= 1e-5 * fmax(1, fabs(b))))
-                    fail_msg("end %u: fetch %d is %.9g, expected %.9g", seed, i, a, b);
-            }
-            tw_tensor_release(apart[i]);
-            tw_tensor_release(joined[i]);
-        }
-    }
+    for (unsigned seed = 0; seed < ENDS; seed++)
+        compare_drawn(false, seed, 1e-5);
+}
+
+static void random_networks_give_what_they_give_launch_by_launch(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < NETWORKS; seed++)
+        compare_drawn(true, seed, twt_has_narrow_layers(seed) ? 0.02 : 1e-4);
 }
 
 int main(void)
@@ -584,6 +596,7 @@ int main(void)
         cmocka_unit_test(gradients_that_others_want_are_laid_end_to_end_as_they_are),
         cmocka_unit_test(a_gradient_that_travels_alone_gets_its_decay_by_the_same_launch),
         cmocka_unit_test(random_ends_of_steps_give_what_they_give_launch_by_launch),
+        cmocka_unit_test(random_networks_give_what_they_give_launch_by_launch),
     };
     tw_error error;
     assert_ok(tw_devices_create(NULL, &devices, &error));
