@@ -14,7 +14,7 @@
 
 enum { TWT_END_SIDE = 4, TWT_END_VARIABLES = 6, TWT_END_VALUES = 120, TWT_END_FETCHES = 48 };
 
-typedef enum twt_end_kind { TWT_DESCENT, TWT_AVERAGE, TWT_DECAY, TWT_TRAINING } twt_end_kind;
+typedef enum twt_end_kind { TWT_DESCENT, TWT_AVERAGE, TWT_DECAY, TWT_MOMENTUM, TWT_TRAINING } twt_end_kind;
 
 typedef struct twt_end {
     tw_graph *g;
@@ -23,9 +23,8 @@ typedef struct twt_end {
     twt_end_kind kind;          /* of most updates */
     tw_output values[TWT_END_VALUES], scalars[3], wanted[TWT_END_VALUES];
     int num_values, num_wanted;
-    tw_variable *variables[TWT_END_VARIABLES];
-    tw_output now[TWT_END_VARIABLES]; /* what they hold */
-    bool updated[TWT_END_VARIABLES];
+    tw_variable *variables[TWT_END_VARIABLES], *slots[TWT_END_VARIABLES];
+    tw_output now[TWT_END_VARIABLES], written[TWT_END_VARIABLES]; /* what they were read as, and changed by, last */
     tw_variable *count; /* a scalar */
 } twt_end;
 
@@ -65,7 +64,7 @@ static inline tw_output twt_any_scalar(twt_end *e)
 
 static inline tw_output twt_multiply(twt_end *e, tw_output value)
 {
-    tw_output by = twt_one_in(e, 5) ? twt_any_value(e) : twt_any_scalar(e);
+    tw_output by = twt_one_in(e, 5) ? e->values[0] : twt_any_scalar(e);
     if (twt_one_in(e, 12))
         return tw_div(e->g, value, by);
     return twt_one_in(e, 2) ? tw_mul(e->g, value, by) : tw_mul(e->g, by, value);
@@ -106,27 +105,56 @@ static inline tw_output twt_gradient(twt_end *e, int v)
 
 static inline tw_output twt_move(twt_end *e, int v)
 {
-    tw_output from = twt_one_in(e, 6) ? e->variables[v]->value : e->now[v];
-    return twt_multiply(e, twt_keep(e, tw_sub(e->g, from, twt_one_in(e, 8) ? twt_any_scalar(e) : twt_any_value(e))));
+    tw_output from = twt_one_in(e, 8)   ? e->now[twt_draw(&e->seed, TWT_END_VARIABLES)]
+                     : twt_one_in(e, 8) ? e->variables[v]->value
+                                        : e->now[v];
+    tw_output to = twt_one_in(e, 8) ? twt_any_scalar(e) : twt_any_value(e);
+    return twt_multiply(e, twt_keep(e, twt_one_in(e, 8) ? tw_add(e->g, from, to) : tw_sub(e->g, from, to)));
+}
+
+/* Behind all that has read or changed a variable. */
+static inline void twt_enter_write(twt_end *e, int v)
+{
+    tw_enter_control(e->g, e->written[v].node ? e->written[v] : e->values[0]);
+    tw_enter_control(e->g, e->written[v].node ? e->now[v] : e->values[0]);
+}
+
+static inline void twt_leave_write(twt_end *e, int v, tw_output made, bool reads)
+{
+    tw_leave_control(e->g);
+    tw_leave_control(e->g);
+    e->written[v] = made;
+    if (reads)
+        TW_CONTROL(e->g, made)
+            e->now[v] = tw_variable_read(e->g, e->variables[v]);
+}
+
+/* Decoupled weight decay before an update of v, or what only looks so: of another variable, or growth. */
+static inline tw_output twt_lose(twt_end *e, int v)
+{
+    int of = twt_one_in(e, 4) ? (int)twt_draw(&e->seed, TWT_END_VARIABLES) : v;
+    tw_output share = twt_share_of(e, v), handle = e->variables[of]->handle;
+    twt_enter_write(e, of);
+    tw_output loss = twt_one_in(e, 6) ? tw_assign_add(e->g, handle, share) : tw_assign_sub(e->g, handle, share);
+    twt_leave_write(e, of, loss, twt_one_in(e, 6));
+    return loss;
 }
 
 static inline void twt_update(twt_end *e, int v)
 {
     twt_end_kind kind = twt_one_in(e, 4) ? twt_draw(&e->seed, TWT_TRAINING) : e->kind;
-    tw_output handle = e->variables[v]->handle, rate = twt_any_scalar(e), made;
-    tw_output operand = kind == TWT_DESCENT   ? twt_gradient(e, v)
-                        : kind == TWT_AVERAGE ? twt_move(e, v)
-                                              : tw_add(e->g, twt_share_of(e, v), twt_any_value(e));
-    tw_output before = e->updated[v] ? e->now[v] : twt_one_in(e, 6) ? twt_any_value(e) : (tw_output){0};
-    if (before.node)
-        tw_enter_control(e->g, before);
-    made = kind == TWT_DESCENT ? tw_apply_gradient_descent(e->g, handle, rate, operand)
-                               : tw_assign_sub(e->g, handle, operand);
-    if (before.node)
-        tw_leave_control(e->g);
-    e->updated[v] = true;
-    TW_CONTROL(e->g, made)
-        e->now[v] = tw_variable_read(e->g, e->variables[v]);
+    tw_output handle = e->variables[v]->handle, slot = e->slots[v]->handle, rate = twt_any_scalar(e), made = {0};
+    tw_output operand = kind == TWT_AVERAGE ? twt_move(e, v)
+                        : kind == TWT_DECAY ? tw_add(e->g, twt_share_of(e, v), twt_any_value(e))
+                                            : twt_gradient(e, v);
+    tw_output loss = kind == TWT_MOMENTUM && !twt_one_in(e, 4) ? twt_lose(e, v) : e->values[0];
+    twt_enter_write(e, v);
+    TW_CONTROL(e->g, loss)
+        TW_CONTROL(e->g, twt_one_in(e, 6) ? twt_any_value(e) : loss)
+            made = kind == TWT_DESCENT    ? tw_apply_gradient_descent(e->g, handle, rate, operand)
+                   : kind == TWT_MOMENTUM ? tw_apply_momentum(e->g, handle, slot, rate, operand, e->scalars[1], false)
+                                          : tw_assign_sub(e->g, handle, operand);
+    twt_leave_write(e, v, made, true);
 }
 
 static inline tw_optimizer *twt_draw_optimizer(twt_end *e, tw_output rate)
@@ -192,12 +220,16 @@ static inline tw_output twt_train(twt_end *e)
 static inline int twt_random_end(tw_graph *g, tw_output x, unsigned seed, const char *const devices[3],
                                  tw_output fetches[TWT_END_FETCHES])
 {
-    static const twt_end_kind kinds[] = {TWT_DESCENT, TWT_TRAINING, TWT_AVERAGE, TWT_TRAINING, TWT_DECAY, TWT_TRAINING};
-    twt_end e = {.g = g, .seed = seed, .devices = devices, .kind = kinds[seed / 2 % 6]};
+    static const twt_end_kind kinds[] = {TWT_DESCENT,  TWT_TRAINING, TWT_AVERAGE,  TWT_TRAINING,
+                                         TWT_MOMENTUM, TWT_TRAINING, TWT_MOMENTUM, TWT_DECAY};
+    twt_end e = {.g = g, .seed = seed, .devices = devices, .kind = kinds[seed / 2 % 8]};
     int count = 0;
     for (int v = 0; v < TWT_END_VARIABLES; v++)
         TW_DEVICE(g, "%s", twt_draw_device(&e)) {
             char name[16];
+            snprintf(name, sizeof name, "slot%d", v);
+            e.slots[v] = tw_get_state_variable(g, name, TW_FLOAT32, TW_SHAPE(TWT_END_SIDE, TWT_END_SIDE),
+                                               (tw_initializer){.a = 0.25f});
             snprintf(name, sizeof name, "v%d", v);
             e.variables[v] = tw_get_variable(g, name, TW_FLOAT32, TW_SHAPE(TWT_END_SIDE, TWT_END_SIDE),
                                              (tw_initializer){.a = 1.1f + (float)v});
