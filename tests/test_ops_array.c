@@ -259,6 +259,16 @@ static void pads_are_of_one_value(void **state)
     }
 }
 
+static void a_shape_without_numbers_is_a_scalars_whether_it_is_fed_or_not(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output inputs[] = {tw_placeholder(g, TW_FLOAT32, TW_SHAPE(0, 3)), tw_placeholder(g, TW_INT32, TW_SHAPE(0))};
+    assert_null(tw_add_node(g, "Reshape", "reshaped", inputs, 2, NULL, 0));
+    assert_message(tw_graph_message(g), "cannot reshape [0,3] (0 elements) to []");
+    tw_graph_destroy(g);
+}
+
 static void what_does_not_fit_the_plan_is_refused_before_anything_is_moved(void **state)
 {
     (void)state;
@@ -406,6 +416,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_segment_are_added_in_order_whatever_the_number_of_threads),
         cmocka_unit_test(where_to_cut_may_be_computed_by_the_step),
         cmocka_unit_test(pads_are_of_one_value),
+        cmocka_unit_test(a_shape_without_numbers_is_a_scalars_whether_it_is_fed_or_not),
         cmocka_unit_test(what_does_not_fit_the_plan_is_refused_before_anything_is_moved),
         cmocka_unit_test(sizes_beyond_int32_need_int64),
         cmocka_unit_test(strings_that_find_no_memory_fail_the_step_and_leak_nothing),

@@ -61,33 +61,46 @@ static tw_status shape_of_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* What is left for the open dimension; -1: it does not come out even. Where dimensions of 0 are given, those of 0 are left
+ * out of both products, so that a batch without rows is flattened by [0,-1], too. */
+static int64_t dimension_left(tw_shape in, tw_shape out, int open)
+{
+    tw_shape rest = out;
+    bool gives_none = tw_shape_elements(in) == 0, takes_none = false;
+    for (int i = 0; i < out.rank; i++) {
+        takes_none = takes_none || out.dims[i] == 0;
+        rest.dims[i] = i == open || out.dims[i] == 0 ? 1 : out.dims[i];
+    }
+    for (int i = 0; i < in.rank && takes_none; i++)
+        in.dims[i] = in.dims[i] ? in.dims[i] : 1;
+    int64_t elements = tw_shape_elements(in), given = tw_shape_elements(rest);
+    bool is_even = given > 0 && (takes_none ? gives_none : elements % given == 0);
+    return is_even ? elements / given : -1;
+}
+
 tw_status twi_reshape_shape(twi_inference *c)
 {
     tw_shape out;
     tw_status status = twi_spelled_shape(c, 1, true, &out);
     int64_t elements = tw_shape_elements(c->inputs[0]);
-    if (status != TW_OK || !c->input_values[1]) {
-        c->outputs[0] = out;
-        return status;
-    }
     char from[128], to[128];
     int open = -1;
-    tw_shape rest = out;
-    for (int i = 0; i < out.rank; i++)
+    c->outputs[0] = out;
+    for (int i = 0; i < out.rank && c->input_values[1]; i++)
         if (out.dims[i] < 0) {
             if (open >= 0)
                 return TWI_REFUSE(c, "shape %s has more than one dimension left open",
                                   tw_shape_text(out, to, sizeof to));
             open = i;
-            rest.dims[i] = 1;
         }
-    int64_t given = tw_shape_elements(rest);
-    if (elements >= 0 && (open < 0 ? given != elements : given <= 0 || elements % given != 0))
+    if (status != TW_OK || elements < 0)
+        return status;
+    if (open >= 0)
+        c->outputs[0].dims[open] = dimension_left(c->inputs[0], out, open);
+    int64_t given = tw_shape_elements(c->outputs[0]);
+    if (given != elements && (given >= 0 || c->input_values[1]))
         return TWI_REFUSE(c, "cannot reshape %s (%lld elements) to %s", tw_shape_text(c->inputs[0], from, sizeof from),
                           (long long)elements, tw_shape_text(out, to, sizeof to));
-    if (elements >= 0 && open >= 0)
-        out.dims[open] = elements / given;
-    c->outputs[0] = out;
     return TW_OK;
 }
 
