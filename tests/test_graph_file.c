@@ -171,6 +171,56 @@ static void what_is_no_text_of_a_graph_is_refused_by_line(void **state)
     }
 }
 
+/* Before a node is added, what it calls a variant is told by its attributes and inputs. */
+static void variants_are_told_of_attributes_of_their_kind_alone(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"node { name: 's' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT64 } } }\n"
+         "node { name: 'v' op: 'Placeholder' attr { key: 'dtype' value { type: DT_VARIANT } } }\n"
+         "node { name: 'n' op: 'RaggedTensorToVariant' input: ['s', 'v'] attr { key: 'RAGGED_RANK' value { i: -5 } }\n"
+         "  attr { key: 'Tvalues' value { type: DT_VARIANT } } attr { key: 'batched_input' value { b: true } } }",
+         "RAGGED_RANK"},
+        {"node { name: 's' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT64 } } }\n"
+         "node { name: 'v' op: 'Placeholder' attr { key: 'dtype' value { type: DT_VARIANT } } }\n"
+         "node { name: 'n' op: 'RaggedTensorToVariant' input: ['s', 'v'] attr { key: 'RAGGED_RANK' value { f: -5 } }\n"
+         "  attr { key: 'Tvalues' value { type: DT_VARIANT } } attr { key: 'batched_input' value { b: true } } }",
+         "attribute 'RAGGED_RANK' is a float, expected an int"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tw_error error = {0};
+        tw_graph *graph = tw_graph_create();
+        const char *path = write_file(wrong[i][0]);
+        assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT, wrong[i][1]);
+        assert_message(error.message, "'n'");
+        unlink(path);
+        tw_graph_destroy(graph);
+    }
+}
+
+/* Numbers where shapes are expected: so many that as shapes they would lie far beyond their memory. */
+static void numbers_are_not_looked_at_as_shapes(void **state)
+{
+    (void)state;
+    enum { COUNT = 4000 };
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    char *text = malloc(COUNT * 32 + 500), *at = text;
+    at += sprintf(at, "node { name: 'n' op: 'IteratorV2' attr { key: 'output_shapes' value { list { i: 1");
+    for (int i = 1; i < COUNT; i++)
+        at += sprintf(at, " i: 1");
+    at += sprintf(at, " } } } attr { key: 'output_types' value { list { type: DT_VARIANT");
+    for (int i = 1; i < COUNT; i++)
+        at += sprintf(at, " type: DT_VARIANT");
+    sprintf(at, " } } } }");
+    const char *path = write_file(text);
+    free(text);
+    assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT,
+                 "IteratorV2 'n': attribute 'output_shapes' is ");
+    unlink(path);
+    tw_graph_destroy(graph);
+}
+
 static void a_text_may_be_written_in_all_its_ways(void **state)
 {
     (void)state;
@@ -493,6 +543,8 @@ int main(void)
         cmocka_unit_test(a_signature_says_what_is_fed_and_fetched),
         cmocka_unit_test(variables_begin_with_their_own_initializers),
         cmocka_unit_test(what_is_no_text_of_a_graph_is_refused_by_line),
+        cmocka_unit_test(variants_are_told_of_attributes_of_their_kind_alone),
+        cmocka_unit_test(numbers_are_not_looked_at_as_shapes),
         cmocka_unit_test(a_text_may_be_written_in_all_its_ways),
         cmocka_unit_test(a_text_names_the_files_of_a_model),
         cmocka_unit_test(a_meta_graph_that_names_what_is_not_there_is_refused_or_read),

@@ -95,23 +95,29 @@ tw_status twi_import_tell_data_sets(twi_importer *m)
     return status;
 }
 
+/* The attribute of that name and kind; NULL: it has none. What has another kind is refused when the node is added. */
+static const twi_attr *attr_of(const twi_import_item *item, const char *name, tw_attr_kind kind)
+{
+    for (int i = 0; i < item->num_attrs; i++)
+        if (strcmp(item->attrs[i].name, name) == 0 && item->attrs[i].kind == kind)
+            return &item->attrs[i];
+    return NULL;
+}
+
+/* How many inputs are the argument's, of those that there are. */
 static int length_of(const twi_import_item *item, const twi_argument *argument)
 {
-    const char *name = argument->number_attr ? argument->number_attr : argument->list_attr;
-    for (int i = 0; i < item->num_attrs && name; i++)
-        if (strcmp(item->attrs[i].name, name) == 0)
-            return argument->number_attr ? (int)item->attrs[i].i : item->attrs[i].count;
-    return 1;
+    const twi_attr *number = argument->number_attr ? attr_of(item, argument->number_attr, TW_ATTR_INT) : NULL;
+    const twi_attr *list = argument->list_attr ? attr_of(item, argument->list_attr, TW_ATTR_TYPES) : NULL;
+    int64_t length = number ? number->i : list ? list->count : 1;
+    return length < 0 ? 0 : length > (int64_t)item->num_inputs ? (int)item->num_inputs : (int)length;
 }
 
 /* Of what gives several components, with a shape each: those that are no scalars are no data sets, but serialized
  * sparse tensors (ops/serialize.c), whose shape data sets do not tell. */
 static void tell_texts(const twi_import_item *item, twi_attr *types)
 {
-    const twi_attr *shapes = NULL;
-    for (int i = 0; i < item->num_attrs; i++)
-        if (strcmp(item->attrs[i].name, "output_shapes") == 0 && item->attrs[i].kind == TW_ATTR_SHAPES)
-            shapes = &item->attrs[i];
+    const twi_attr *shapes = attr_of(item, "output_shapes", TW_ATTR_SHAPES);
     for (int i = 0; shapes && types->kind == TW_ATTR_TYPES && shapes->count == types->count && i < types->count; i++)
         if (types->types[i] == TW_VARIANT && shapes->shapes[i].rank != 0)
             ((tw_dtype *)types->types)[i] = TW_STRING;
