@@ -328,6 +328,38 @@ static void a_data_set_has_as_many_elements_as_is_said(void **state)
     }
 }
 
+/* A table in the place of a data set: how many elements there are nobody knows, and asking for one says what it is. */
+static void what_is_no_data_set_has_no_elements(void **state)
+{
+    static const char *const ops[] = {"ParallelBatchDataset", "RepeatDataset", "ConcatenateDataset", "ZipDataset"};
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        tw_error error = {0};
+        tw_session *s;
+        tw_graph *g = tw_graph_create();
+        tw_tensor *one = tw_tensor_int64(1), *count = NULL, *element = NULL;
+        tw_attr types[] = {tw_attr_type("key_dtype", TW_STRING), tw_attr_type("value_dtype", TW_INT64)};
+        tw_output table = tw_node_output(tw_add_node(g, "MutableHashTableV2", NULL, NULL, 0, types, 2), 0);
+        tw_output number = tw_constant(g, one), no = tw_cast(g, tw_scalar(g, 0), TW_BOOL);
+        tw_output inputs[] = {table, i < 2 ? number : table, number, no};
+        tw_output set[] = {add(g, ops[i], "set", inputs, i ? 2 : 4), number};
+        tw_add_node(g, "DatasetCardinality", "count", set, 1, NULL, 0);
+        add(g, "GetElementAtIndex", "element", set, 2);
+        assert_string_equal(tw_graph_message(g), "");
+        assert_ok(tw_session_create(g, NULL, &s, &error));
+        if (i < 3) { /* the components of what is zipped are counted when it is made */
+            assert_ok(run(g, s, "count", 0, &count, &error));
+            assert_int_equal(tw_tensor_value(count, 0), -2);
+        }
+        assert_int_not_equal(run(g, s, "element", 0, &element, &error), TW_OK);
+        assert_string_not_equal(error.message, "");
+        tw_tensor_release(count);
+        tw_tensor_release(one);
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+    }
+}
+
 static tw_tensor *text_of(const char *text)
 {
     tw_tensor *made = tw_tensor_create(TW_STRING, TW_SCALAR);
@@ -368,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_session_without_memory_fails_and_leaves_nothing),
         cmocka_unit_test(data_sets_that_lie_in_each_other_without_end_are_refused),
         cmocka_unit_test(a_data_set_has_as_many_elements_as_is_said),
+        cmocka_unit_test(what_is_no_data_set_has_no_elements),
         cmocka_unit_test(elements_are_kept_in_a_file_for_the_next_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,12 +145,14 @@ int64_t twi_recipe_int(const twi_recipe *r, int argument)
 
 int64_t twi_recipe_count(const twi_recipe *r)
 {
-    return r->kind->count ? r->kind->count(r) : TWI_UNCOUNTED;
+    return r && r->kind->count ? r->kind->count(r) : TWI_UNCOUNTED;
 }
 
 tw_status twi_recipe_at(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
 {
     int64_t count = twi_recipe_count(r);
+    if (!r)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "it is not a data set");
     if (!r->kind->at)
         return twi_fail(error, TW_UNIMPLEMENTED, "'%s': random access is not implemented for a %s", r->node,
                         r->kind->op);

@@ -102,7 +102,7 @@ static inline int twi_recipe_behind(const twi_recipe *r, int i)
     return r->kind->before + r->lists[0] + r->lists[1] + r->lists[2] + i;
 }
 
-int64_t twi_recipe_count(const twi_recipe *recipe); /* as its kind says */
+int64_t twi_recipe_count(const twi_recipe *recipe); /* as its kind says; of NULL, which is no data set, nobody knows */
 /* Element `index`; TW_OUT_OF_RANGE: there are not so many. Of kinds that cannot, TW_UNIMPLEMENTED. */
 tw_status twi_recipe_at(const twi_recipe *recipe, int64_t index, tw_tensor **element, tw_error *error);
 

@@ -385,7 +385,7 @@ static tw_status at_zip(const twi_recipe *r, int64_t index, tw_tensor **element,
     for (int i = 0; i < r->num_arguments && status == TW_OK; i++) {
         const twi_recipe *input = twi_recipe_of(r->arguments[i]);
         status = twi_recipe_at(input, index, element, error);
-        element += input->num_components;
+        element += input ? input->num_components : 0;
     }
     return status;
 }
