@@ -38,6 +38,9 @@ for b in [B, NONE]:
         cases.case("SparseAdd", **A, **b, thresh=f32(thresh))
     for op in ["SparseSparseMaximum", "SparseSparseMinimum"]:
         cases.case(op, **A, **b)
+NAN = dict(A, a_values=f32([np.nan, np.nan, -4, 0.5])), dict(B, b_values=f32([np.nan, 2, 1, np.nan, -1]))
+for op in ["SparseSparseMaximum", "SparseSparseMinimum"]:
+    cases.case(op, **NAN[0], **NAN[1])
 cases.case("SparseAddGrad", backprop_val_grad=f32([1, 2, 3, 4, 5, 6]), a_indices=A["a_indices"], b_indices=B["b_indices"],
            sum_indices=i64([[0, 0], [0, 1], [0, 3], [1, 1], [2, 2], [2, 3]]))
 S = dict(input_indices=A["a_indices"], input_values=A["a_values"], input_shape=A["a_shape"])
