@@ -314,7 +314,7 @@ static tw_status run_combined(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': iou_threshold must be in [0, 1]", r->node);
     for (int64_t batch = 0; batch < c.batch; batch++) {
         int64_t count = 0;
-        for (int64_t class = 0; class < c.classes; class++)
+        for (int64_t class = 0; class < c.classes && c.boxes; class++)
             count = find_of_class(r, &c, batch, class, heap, selected, scores, all, count);
         if (count)
             qsort(all, (size_t)count, sizeof *all, by_score);

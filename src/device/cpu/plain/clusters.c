@@ -201,7 +201,7 @@ static tw_status run_chain(const twi_run *r)
 
 static tw_status prepare_nearest(twi_prepare *p)
 {
-    p->workspace = (size_t)p->inputs[1].shape.dims[0] * sizeof(float);
+    p->workspace = p->outputs[0].elements ? (size_t)p->inputs[1].shape.dims[0] * sizeof(float) : 0;
     return TW_OK;
 }
 
@@ -225,6 +225,8 @@ static tw_status run_nearest(const twi_run *r)
     int64_t num = shape.dims[0], width = shape.dims[1], centers = r->input_operands[1].shape.dims[0];
     int64_t most = r->output_operands[0].shape.dims[1];
     float *halves = r->workspace;
+    if (r->output_operands[0].elements == 0)
+        return TW_OK;
     for (int64_t c = 0; c < centers; c++) {
         const float *y = (const float *)r->inputs[1] + c * width;
         halves[c] = 0.5f * product(y, y, width);
@@ -234,7 +236,7 @@ static tw_status run_nearest(const twi_run *r)
         const float *x = (const float *)r->inputs[0] + i * width;
         float *distances = (float *)r->outputs[1] + i * most, own = 0.5f * product(x, x, width);
         int64_t *numbers = (int64_t *)r->outputs[0] + i * most;
-        for (int64_t c = 0; c < centers && most; c++)
+        for (int64_t c = 0; c < centers; c++)
             insert(halves[c] - product(x, (const float *)r->inputs[1] + c * width, width), c, c < most ? c : most, most,
                    distances, numbers);
         for (int64_t k = 0; k < most; k++)

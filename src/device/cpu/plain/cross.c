@@ -186,7 +186,7 @@ static tw_status write(const cross *c, int64_t total, int64_t widest)
         status = twi_make_output(r, 1, TW_SHAPE(total), &values);
     if (status == TW_OK)
         status = twi_make_output(r, 2, TW_SHAPE(2), &shape);
-    if (status == TW_OK)
+    if (status == TW_OK && total)
         status = write_values(c, values, indices);
     if (status == TW_OK) {
         ((int64_t *)shape)[0] = c->batch;
@@ -205,8 +205,11 @@ typedef struct settings {
 
 static tw_status count_crosses(const cross *c, int64_t *total, int64_t *widest)
 {
+    bool any = true; /* of an empty column there may be more rows than can be gone through */
+    for (int i = 0; i < c->count; i++)
+        any = any && (c->columns[i].first || c->columns[i].width);
     *total = *widest = 0;
-    for (int64_t i = 0; i < c->batch; i++) {
+    for (int64_t i = 0; i < c->batch && any; i++) {
         int64_t crosses = crosses_of(c, i);
         if (crosses < 0 || __builtin_add_overflow(*total, crosses, total))
             return twi_fail(c->r->error, TW_RESOURCE_EXHAUSTED, "'%s': more combinations than can be counted",
@@ -313,7 +316,7 @@ static tw_status write_ragged(const cross *c, int64_t total)
     tw_status status = twi_make_output(r, 0, TW_SHAPE(total), &values);
     if (status == TW_OK)
         status = twi_make_output(r, 1, TW_SHAPE(c->batch + 1), &splits);
-    if (status == TW_OK)
+    if (status == TW_OK && total)
         status = write_values(c, values, NULL);
     int64_t end = 0;
     for (int64_t i = 0; i <= c->batch && status == TW_OK; i++) {

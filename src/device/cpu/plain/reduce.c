@@ -134,7 +134,7 @@ static tw_status reduce(const twi_run *r, twi_share *columns, twi_share *outputs
     if (!d)
         return TW_INVALID_ARGUMENT;
     reduction_job job = {r, d};
-    int64_t width = d->kept_size[0], items = d->outputs;
+    int64_t width = d->kept_size[0], items = r->output_operands[0].elements ? d->outputs : 0;
     bool by_columns = columns && d->run == 1 && d->outputs > 1 && d->kept_step[0] == 1;
     if (by_columns)
         items = d->outputs / width * ((width + COLUMNS - 1) / COLUMNS);

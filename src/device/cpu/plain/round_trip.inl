@@ -59,7 +59,7 @@ static tw_status NAME(round_trip)(const twi_run *r)
 {
     const rounding *s = r->state;
     const twi_operand *x = &r->input_operands[0];
-    int64_t slices = s->axis < 0 ? 1 : x->shape.dims[s->axis];
+    int64_t slices = s->axis < 0 ? 1 : x->elements || s->range_given ? x->shape.dims[s->axis] : 0;
     int bits;
     tw_status status = find_bits(r, &bits);
     for (int64_t slice = 0; slice < slices && status == TW_OK; slice++)

@@ -97,14 +97,14 @@ static void put_axis(twi_text *text, const tw_tensor *values, int axis, int64_t 
     twi_text_printf(text, "[");
     for (int64_t i = 0; i < count; i++) {
         bool leaves_out = i >= ends && i < count - ends;
-        if (leaves_out && i > ends)
-            continue;
         if (i > 0 || leaves_out)
             put_gap(text, axis, rank);
-        if (leaves_out)
+        if (leaves_out) {
             twi_text_printf(text, "...");
-        else
+            i = count - ends - 1;
+        } else {
             put_axis(text, values, axis + 1, first + i * step, ends);
+        }
     }
     twi_text_printf(text, "]");
 }

@@ -27,8 +27,9 @@ static __attribute__((unused)) tw_status NAME(warped)(const twi_run *r)
     if (rows != 1 && rows != in[0])
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld transforms for %lld images", r->node,
                         (long long)rows, (long long)in[0]);
+    int64_t pixels = out[3] ? out[0] * out[1] * out[2] : 0;
     TWI_PARALLEL_LOOP(r)
-    for (int64_t i = 0; i < out[0] * out[1] * out[2]; i++) {
+    for (int64_t i = 0; i < pixels; i++) {
         const float x = (float)(i % out[2]), y = (float)(i / out[2] % out[1]);
         const float *t = (const float *)r->inputs[1] + (rows == 1 ? 0 : 8 * (i / (out[1] * out[2])));
         const REAL *image = (const REAL *)r->inputs[0] + i / (out[1] * out[2]) * in[1] * in[2] * in[3];
