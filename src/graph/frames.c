@@ -41,12 +41,12 @@ int twi_frame_number(twi_frames *frames, int parent, const char *name)
 }
 
 /* Runs in each round of the loop that it is in: a node that waits for it waits for nothing else. The Switches of a
- * condition in the loop are no such. */
+ * condition in the loop are no such, nor is what leaves the loop. */
 static bool is_pivot(const tw_node *node)
 {
-    const tw_node *from = twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 ? node->inputs[0].node : NULL;
-    return node->backward.node || (from && twi_op_is(from->op, TWI_SWITCH) && from->num_inputs == 2 &&
-                                   twi_op_is(from->inputs[1].node->op, TWI_LOOP_COND));
+    tw_output from = twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 ? node->inputs[0] : (tw_output){0};
+    return node->backward.node || (from.index == 1 && twi_op_is(from.node->op, TWI_SWITCH) &&
+                                   from.node->num_inputs == 2 && twi_op_is(from.node->inputs[1].node->op, TWI_LOOP_COND));
 }
 
 /* Whether what an edge brings is a value, not a variable itself, or its memory. */

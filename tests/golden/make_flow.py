@@ -1471,6 +1471,9 @@ def library():
 
 SENSELESS = [
     ("sound", CONSTANTS + loop("a_", "one"), "a_exit", None, None),
+    ("sound_on_its_way_out", CONSTANTS + loop("a_", "one") +
+     [node("a_left", "Identity", ["a_switch"], T=tf.float32), node("a_zero", "Const", ["^a_left"], value=np.float32(0)),
+      add("a_sum", "a_left", "a_zero"), node("out", "Exit", ["a_sum"], T=tf.float32)], "out", None, None),
     ("cycle", CONSTANTS + [add("a", "b", "one"), add("b", "a", "one")], None, 3, "depends on itself"),
     ("cycle_by_merge", CONSTANTS + [node("m", "Merge", ["one", "i"], T=tf.float32, N=2),
                                     node("i", "Identity", ["m"], T=tf.float32)], None, 3, "depends on itself"),
