@@ -365,6 +365,31 @@ static void what_is_fetched_is_made_in_tensors_that_stay(void **state)
     close_fixture(&f);
 }
 
+/* A program may feed a result's memory while that is filled again. */
+static void what_is_fetched_may_lie_where_it_is_fed_from(void **state)
+{
+    (void)state;
+    enum { N = 1 << 15 };
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(N)), y = tw_reverse(f.g, x, (int[]){0}, 1);
+    start(&f, (tw_session_options){0});
+    tw_tensor *result = NULL, *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(N));
+    for (int i = 0; i < N; i++)
+        ((float *)tw_tensor_data(value))[i] = (float)i;
+    for (int run = 0; run < 3; run++) {
+        assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, &y, 1, &result, &error));
+        float *values = tw_tensor_data(result);
+        for (int i = 0; i < N; i++)
+            assert_true(values[i] == (float)(run % 2 ? i : N - 1 - i));
+        tw_tensor_release(value);
+        value = tw_tensor_wrap(TW_FLOAT32, TW_SHAPE(N), values, NULL, NULL);
+    }
+    tw_tensor_release(value);
+    tw_tensor_release(result);
+    close_fixture(&f);
+}
+
 /* The rows come from the same memory, once by itself and once through a view: where they go must not be there. */
 static void what_is_an_input_twice_is_not_written_over(void **state)
 {
@@ -950,6 +975,7 @@ int main(void)
         cmocka_unit_test(what_is_fed_is_read_and_never_changed),
         cmocka_unit_test(what_is_fed_is_not_written_over),
         cmocka_unit_test(what_is_fetched_is_made_in_tensors_that_stay),
+        cmocka_unit_test(what_is_fetched_may_lie_where_it_is_fed_from),
         cmocka_unit_test(what_is_an_input_twice_is_not_written_over),
         cmocka_unit_test(large_values_are_whole_with_any_number_of_threads),
         cmocka_unit_test(an_unfed_placeholder_is_named),

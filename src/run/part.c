@@ -38,14 +38,29 @@ static bool move(twi_port *port, const tw_tensor *tensor)
     return moved;
 }
 
+/* A program may feed the memory of a result, as a tensor of its own (tw_tensor_wrap). */
+static bool is_fed(const twi_plan *plan, const tw_feed *feeds, const tw_tensor *result)
+{
+    const char *first = result->data, *end = first + tw_tensor_bytes(result);
+    bool fed = false;
+    for (int i = 0; i < plan->num_feeds && !fed; i++) {
+        const char *data = feeds[i].tensor->data;
+        fed = data < end && first < data + tw_tensor_bytes(feeds[i].tensor);
+    }
+    return fed;
+}
+
 /* What is lent is read and made where its tensors have it. */
 static void lead_to_tensors(const twi_plan *plan, const tw_feed *feeds)
 {
     bool moved = false;
     for (int i = 0; i < plan->num_feeds; i++)
         moved |= move(&plan->feeds[i], feeds[i].tensor);
-    for (int i = 0; i < plan->num_fetches; i++)
-        moved |= move(&plan->fetches[i], plan->fetches[i].result);
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        bool fits = port->lent && port->result && !is_fed(plan, feeds, port->result);
+        moved |= move(port, fits ? port->result : NULL);
+    }
     if (moved)
         twi_plan_lead(plan);
 }
