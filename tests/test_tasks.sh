@@ -127,6 +127,13 @@ launch -n 2 --max-restarts 1 -- bash -c '[ "$TOWER_TASK" = 0 ] || kill -s TERM $
 grep -q '^tower launch: task 1 (process [0-9]*) was ended by signal 15 (Terminated): all are asked to stop$' deaf.log &&
     ! grep -q 'restart' deaf.log || fail "what has ended a task that did not listen is not told, or all is started again"
 
+# Though another, which lost it, is seen to have ended before.
+# shellcheck disable=SC2016 # the tasks' shells expand it
+launch -n 2 -- bash -c '[ "$TOWER_TASK" = 1 ] || { echo $$ > gone; exit 3; }
+    until [ -s gone ] && ! kill -0 "$(cat gone)" 2> /dev/null; do sleep 0.05; done
+    kill -s TERM $$' > gone.log 2>&1
+[ $? -eq 143 ] || fail "a task that a signal ended: the launcher did not end with 143, but as one that lost it"
+
 # What one process does for all task 0 does, and another says so, for it may have been meant otherwise.
 launch -n 3 -- "$tower" export two exported.pb > exported.log 2>&1 || fail "an export by three tasks"
 [ "$(grep -c '^exported.pb: a frozen graph' exported.log)" -eq 1 ] &&

@@ -252,11 +252,13 @@ static void note_end(tasks *t, pid_t process, int status)
         close(t->ends[task].fd);
     t->ends[task].fd = -1;
     t->running--;
+    bool asked = t->stop;
     if (WIFSIGNALED(status))
         note_signal(t, task, process, WTERMSIG(status));
     bool stopped = WIFSIGNALED(status) && WTERMSIG(status) == t->stop;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : stopped ? 128 + t->stop : EXIT_AGAIN;
-    if (t->code == EXIT_DONE || (t->code == EXIT_AGAIN && code != EXIT_DONE)) /* which end was seen first is chance */
+    bool is_reason = (stopped && !asked) || (t->code == EXIT_AGAIN && code != EXIT_DONE);
+    if (t->code == EXIT_DONE || is_reason) /* which end was seen first is chance */
         t->code = code;
 }
 
