@@ -305,6 +305,11 @@ grep -q 'what the slowest device computes longer: /job:worker/task:1/cpu:0$' wat
 launch -n 2 -- "$tower" "${benchmark[@]}" --all > all.log 2>&1 || fail "a benchmark of all modes"
 [ "$(grep -cE '^(replicated|parameter_server|independent).* 2 ' all.log)" -ge 7 ] || fail "not all modes were measured"
 
+# Wherever a command is when it loses a task, it ends with 75.
+launch -n 2 -- bash -c '[ "$TOWER_TASK" = 0 ] || (until [ -s lost.log ]; do sleep 0.05; done; kill -s KILL $$) &
+    exec "$@"' bash "$tower" "${benchmark[@]}" --num_batches 1000000 --all > lost.log 2>&1
+[ $? -eq 75 ] || fail "a benchmark of all modes that has lost a task did not end with 75"
+
 # Who does something else is named with what differs, once: so it is where no plan shows it, as of another number of steps,
 # for whose end the others would wait.
 differ() { # differ WHAT HERE THERE: words for task 0, and for task 1

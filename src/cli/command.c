@@ -149,10 +149,18 @@ bool complain(const char *command, const char *format, ...)
     return false;
 }
 
+static bool has_lost;
+
+bool lost_another(void)
+{
+    return has_lost;
+}
+
 int failed(const char *command, const tw_error *error)
 {
     char message[2 * sizeof error->message];
     complain(command, "%s", translate(error->message, message, sizeof message));
+    has_lost |= error->status == TW_ABORTED;
     return error->status == TW_ABORTED ? EXIT_AGAIN : EXIT_FAILED;
 }
 

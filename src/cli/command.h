@@ -60,6 +60,9 @@ bool complained(void);
 /* The same for an error of the library; returns EXIT_FAILED, or EXIT_AGAIN if it comes of another task. */
 int failed(const char *command, const tw_error *error);
 
+/* Whether one of those was so: a command that fails then ends with EXIT_AGAIN, whatever it returns. */
+bool lost_another(void);
+
 /* What standard error shows of what the library says: its warnings, or all. */
 void show_warnings(void);
 void show_details(void);

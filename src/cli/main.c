@@ -73,6 +73,8 @@ static int run(const command *command, int count, char **words)
         return code;
     complain_joining(command->of_tasks == TASKS_JOINED);
     code = run_words(command, count, words);
+    if (code == EXIT_FAILED && lost_another())
+        code = EXIT_AGAIN;
     complain_joining(false);
     return code;
 }

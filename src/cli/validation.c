@@ -90,7 +90,7 @@ static bool share_history(validation *v, int64_t steps_done)
         int64_t best_step, worse;
     } history = {v->best, v->best_step, v->worse};
     if (tw_devices_share(v->devices, &history, sizeof history, &error) != TW_OK)
-        return complain("train", "%s", error.message);
+        return failed("train", &error) == EXIT_DONE;
     v->best = history.best;
     v->best_step = history.best_step;
     v->worse = history.worse;
