@@ -191,7 +191,7 @@ static bool wrong_shape(tw_shape right, int number, tw_shape *shape)
 /* The number-th other content of the same type and shape. */
 static bool wrong_value(tw_tensor *tensor, int number)
 {
-    static const double numbers[] = {0, -1, 1, 2, 100, -3, 2147483647, -2147483648.0, 1e18};
+    static const double numbers[] = {0, -1, 1, 2, 100, -3, 2147483647, -2147483648.0, 1e18, (double)INT64_MIN};
     enum { NUMBERS = sizeof numbers / sizeof *numbers };
     int last = (int)tensor->elements - 1;
     if (tensor->elements == 0)

@@ -6,8 +6,10 @@
  * Nodes of functions take something else that is there, or is not, and have other attributes.
  *
  * Tests try one of many such graphs. With TOWER_WRONG=all in the environment they try all of them, with TOWER_WRONG=OP
- * all of that op, with 3/8 the third part of eight, with "functions" those with something wrong in a function; in
- * children, so that one that crashes or hangs is named and the others still run:
+ * all of that op, with 3/8 the third part of eight, with "functions" those with something wrong in a function, with
+ * "pairs" a sample of those with two things wrong, in one node or in two of which one takes what the other gives
+ * ("pairs1" and so on: other samples; "pairs/OP": of that op); in children, so that one that crashes or hangs is named,
+ * its graph kept, and the others still run:
  *
  *     TOWER_WRONG=all build/asan/tests/test_shapes | grep -E 'CRASH|ERROR|UNNAMED'
  */
@@ -91,6 +93,24 @@ static inline bool has_node(const char *at, size_t size, int nodes, const char *
     return false;
 }
 
+/* A piece of a message. */
+typedef struct piece {
+    const char *bytes;
+    size_t size;
+} piece;
+
+/* The first field of that number, as text. */
+static inline void read_text_field(piece message, int wanted, char text[128])
+{
+    const char *at = message.bytes, *bytes;
+    int number;
+    size_t size;
+    text[0] = 0;
+    while (!text[0] && next_field(&at, message.bytes + message.size, &number, &bytes, &size))
+        if (number == wanted)
+            snprintf(text, 128, "%.*s", (int)size, bytes);
+}
+
 enum { NODES = 1, LIBRARY = 2, FUNCTIONS = 1, NODES_OF_FUNCTION = 3 }; /* fields of a GraphDef and what is in it */
 
 /* Whether a graph, or a function of its library, has it. */
@@ -135,10 +155,11 @@ static inline bool is_sweep(void)
     return getenv("TOWER_WRONG") != NULL;
 }
 
-/* Words that are about what is fetched, by its number: TensorFlow's, and of what is no node. */
+/* Words that are about what is fetched or fed, by its number: TensorFlow's, and of what is no node. */
 static inline bool is_about_fetch(const char *words)
 {
     return strncmp(words, "Retval[", strlen("Retval[")) == 0 ||
+           (strncmp(words, "feed ", strlen("feed ")) == 0 && strstr(words, " is not an output of this graph")) ||
            (strncmp(words, "fetch ", strlen("fetch ")) == 0 && strstr(words, " is a dead output"));
 }
 
@@ -354,16 +375,21 @@ static inline int count_ways(tw_dtype dtype, bool by_reference, bool by_value)
                                    : OTHER_SHAPES + OTHER_TYPES + 1;
 }
 
+/* Where the nodes lie that make an input into something else; of what is wrong second, in another place. */
+static const char *wrong_scope = "wrong";
+
 /* The nodes that make an input into something else, the number-th of count_ways(), as fields of a GraphDef, without
  * "wrong/of", what it was, and the name of the last. To be freed. */
 static inline char *wrong_nodes(tw_dtype dtype, bool by_reference, bool by_value, int number, bool hidden, size_t *size,
                                 char name[64])
 {
     tw_graph *h = tw_graph_create();
-    tw_output of = tw_placeholder(tw_name(h, "wrong/of"), dtype, TW_UNKNOWN_SHAPE), is = {0};
+    char of_name[64];
+    snprintf(of_name, sizeof of_name, "%s/of", wrong_scope);
+    tw_output of = tw_placeholder(tw_name(h, of_name), dtype, TW_UNKNOWN_SHAPE), is = {0};
     void *bytes;
     tw_error error = {0};
-    TW_NAME_SCOPE(h, "wrong")
+    TW_NAME_SCOPE(h, wrong_scope)
     {
         if (by_reference)
             is = other_variable(h, true, number);
@@ -383,7 +409,7 @@ static inline char *wrong_nodes(tw_dtype dtype, bool by_reference, bool by_value
     int number_of_field;
     size_t length;
     while (next_field(&at, end, &number_of_field, &field, &length))
-        if (number_of_field == 1 && !is_called(field, length, "wrong/of"))
+        if (number_of_field == 1 && !is_called(field, length, of_name))
             write_field(&to, 1, field, length);
     *size = (size_t)(to - fields);
     tw_free(bytes);
@@ -394,9 +420,9 @@ static inline char *wrong_nodes(tw_dtype dtype, bool by_reference, bool by_value
 /* "wrong/of": what the input is without a mistake. */
 static inline void write_right(char **to, const char *input, size_t size, tw_dtype dtype)
 {
-    char node[1024], *at = node, type[] = {'\x0a', 1, 'T', '\x12', 2, '\x30', (char)dtype};
+    char node[1024], *at = node, type[] = {'\x0a', 1, 'T', '\x12', 2, '\x30', (char)dtype}, name[64];
     assert_true(size < 900);
-    write_field(&at, 1, "wrong/of", 8);
+    write_field(&at, 1, name, (size_t)snprintf(name, sizeof name, "%s/of", wrong_scope));
     write_field(&at, 2, "Identity", 8);
     write_field(&at, 3, input, size);
     write_field(&at, 5, type, sizeof type);
@@ -564,6 +590,27 @@ static inline bool is_due(wrong_user *user)
     return user->count++ % (user->often ? user->one_of / OFTEN + 1 : user->one_of) == 0 || user->all;
 }
 
+/* In place of an input, what other nodes of the graph give. */
+static inline void each_other_edge(const char *bytes, size_t size, const tw_node *node, mistake *m, wrong_user *user)
+{
+    enum { MOST = 16 };
+    const char *at = bytes, *field;
+    char what[200], name[140];
+    int number, nodes = 0, others = 0;
+    size_t length;
+    while (next_field(&at, bytes + size, &number, &field, &length))
+        nodes += number == NODES;
+    at = bytes;
+    while (next_field(&at, bytes + size, &number, &field, &length)) {
+        if (number != NODES || others++ % (nodes / MOST + 1) != m->input % (nodes / MOST + 1) || !is_due(user))
+            continue;
+        read_text_field((piece){field, length}, 1, name);
+        m->name = name;
+        snprintf(what, sizeof what, "input %d is '%s'", m->input, name);
+        make_wrong(bytes, size, node, m, "", 0, what, user);
+    }
+}
+
 /* Hands on all graphs that there are with one thing about that node wrong. */
 static inline void each_wrong_graph(const char *bytes, size_t size, const tw_node *node, wrong_user *user)
 {
@@ -595,6 +642,7 @@ static inline void each_wrong_graph(const char *bytes, size_t size, const tw_nod
             if (is_handle)
                 break;
         }
+        each_other_edge(bytes, size, node, &m, user);
     }
     m.input = -1;
     m.value = NULL;
@@ -609,12 +657,6 @@ static inline void each_wrong_graph(const char *bytes, size_t size, const tw_nod
 
 /* ---- nodes of functions ----------------------------------------------------------------------------------------- */
 
-/* A piece of a message. */
-typedef struct piece {
-    const char *bytes;
-    size_t size;
-} piece;
-
 /* The message with another value of one of its fields, to be freed. */
 static inline piece with_field(piece message, piece field, piece value)
 {
@@ -628,18 +670,6 @@ static inline piece with_field(piece message, piece field, piece value)
         else
             write_field(&to, number, bytes, size);
     return (piece){copy, (size_t)(to - copy)};
-}
-
-/* The first field of that number, as text. */
-static inline void read_text_field(piece message, int wanted, char text[128])
-{
-    const char *at = message.bytes, *bytes;
-    int number;
-    size_t size;
-    text[0] = 0;
-    while (!text[0] && next_field(&at, message.bytes + message.size, &number, &bytes, &size))
-        if (number == wanted)
-            snprintf(text, 128, "%.*s", (int)size, bytes);
 }
 
 /* A node of a function of the graph's library. */
@@ -835,10 +865,25 @@ typedef struct sweep {
     wrong_user *user;
     struct shared {
         int count, graphs;
-        char what[300];
+        char what[700];
+        size_t size;
+        char graph[1 << 22];
     } * shared;
     int first;
 } sweep;
+
+/* Says in which child's graph something went wrong, and where the graph is kept. */
+static inline void tell_crash(const sweep *s, int status)
+{
+    char path[600];
+    const char *base = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/tower_crash_%d.pb", base ? base : "/tmp", (int)getpid() + s->shared->graphs);
+    FILE *file = fopen(path, "wb");
+    bool kept = file && fwrite(s->shared->graph, s->shared->size, 1, file) == 1;
+    kept = file && fclose(file) == 0 && kept;
+    printf("CRASH %s: %s %d, %s\n", s->shared->what, WIFSIGNALED(status) ? "signal" : "exit",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), kept ? path : "not kept");
+}
 
 static inline void run_in_child(void *argument, const char *bytes, size_t size, const char *what)
 {
@@ -847,16 +892,71 @@ static inline void run_in_child(void *argument, const char *bytes, size_t size, 
         return;
     snprintf(s->shared->what, sizeof s->shared->what, "%s", what);
     s->shared->graphs = s->shared->count;
+    s->shared->size = size < sizeof s->shared->graph ? size : 0;
+    memcpy(s->shared->graph, bytes, s->shared->size);
     alarm(60); /* who hangs is told of, and ended */
     s->user->run(s->user->user, bytes, size, what);
 }
 
-/* All graphs with one thing wrong about a node, of the graph itself or, if there is an `inner`, of a function. */
+/* A graph with one thing wrong about a node is given another: of the same node, or of one that gives it something. */
+typedef struct pairs {
+    wrong_user second;
+    const tw_node *node;
+    const char *first; /* what is wrong first */
+    wrong_user *user;
+} pairs;
+
+static inline void run_pair(void *argument, const char *bytes, size_t size, const char *what)
+{
+    pairs *p = argument;
+    char both[600];
+    snprintf(both, sizeof both, "%s; %s", p->first, what);
+    p->user->run(p->user->user, bytes, size, both);
+}
+
+static inline void each_second(void *argument, const char *bytes, size_t size, const char *what)
+{
+    enum { MOST_JOINED = 3 };
+    pairs *p = argument;
+    p->first = what;
+    wrong_scope = "wrong_too";
+    each_wrong_graph(bytes, size, p->node, &p->second);
+    for (int i = 0; i < tw_node_num_inputs(p->node) && i < MOST_JOINED; i++)
+        each_wrong_graph(bytes, size, tw_node_input(p->node, i).node, &p->second);
+    wrong_scope = "wrong";
+}
+
+/* A sample of them, by the number behind "pairs" in TOWER_WRONG. */
+static inline void each_pair(const char *bytes, size_t size, const tw_node *node, wrong_user *user)
+{
+    enum { ONE_OF_FIRST = 29, ONE_OF_SECOND = 211 };
+    int seed = atoi(getenv("TOWER_WRONG") + strlen("pairs"));
+    pairs p = {.second = {run_pair, &p, ONE_OF_SECOND, seed, false}, .node = node, .user = user};
+    wrong_user first = {each_second, &p, ONE_OF_FIRST, seed, false};
+    each_wrong_graph(bytes, size, node, &first);
+}
+
+static inline bool are_pairs(void)
+{
+    const char *wanted = getenv("TOWER_WRONG");
+    return wanted && strncmp(wanted, "pairs", strlen("pairs")) == 0;
+}
+
+static inline bool wants_pairs_of(const char *op)
+{
+    const char *only = are_pairs() ? strchr(getenv("TOWER_WRONG"), '/') : NULL;
+    return are_pairs() && (!only || strcmp(only + 1, op) == 0);
+}
+
+/* All graphs with one thing wrong about a node, of the graph itself or, if there is an `inner`, of a function; or with
+ * two. */
 static inline void each_wrong(const char *bytes, size_t size, const tw_node *node, const inner_node *inner,
                               wrong_user *user)
 {
     if (inner)
         each_wrong_inner(inner, user);
+    else if (are_pairs())
+        each_pair(bytes, size, node, user);
     else
         each_wrong_graph(bytes, size, node, user);
 }
@@ -882,8 +982,7 @@ static inline void sweep_node(const char *bytes, size_t size, const tw_node *nod
         waitpid(child, &status, 0);
         if (status == 0)
             break;
-        printf("CRASH %s: %s %d\n", s.shared->what, WIFSIGNALED(status) ? "signal" : "exit",
-               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        tell_crash(&s, status);
         s.first = s.shared->graphs;
     }
     printf("SWEPT %s%s: %d graphs\n", inner ? "in a function " : "", inner ? inner->op : tw_node_op(node),
@@ -913,7 +1012,7 @@ static inline bool is_wanted(const char *op, bool in_function)
         return false;
     if (wanted && sscanf(wanted, "%d/%d", &part, &parts) == 2)
         return num_tried_ops % parts == part % parts;
-    return !wanted || strcmp(wanted, "all") == 0 || strcmp(wanted, op) == 0 ||
+    return !wanted || strcmp(wanted, "all") == 0 || strcmp(wanted, op) == 0 || (!in_function && wants_pairs_of(op)) ||
            (in_function && strcmp(wanted, "functions") == 0);
 }
 

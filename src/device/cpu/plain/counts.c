@@ -95,9 +95,11 @@ static int64_t end_of(const counted *c, int64_t first)
 static tw_status give(const twi_run *r, counted *c, int64_t rows, int axes, tw_status status)
 {
     const counting *s = r->state;
-    int64_t count = 0, *indices, *shape, size = s->most > 0 ? s->most : c->largest + 1;
+    int64_t count = 0, *indices, *shape, size = s->most;
     tw_dtype dtype = r->output_operands[1].dtype;
     void *counts;
+    if (size <= 0) /* as many as the largest value says, if that can be said */
+        size = c->largest < INT64_MAX ? c->largest + 1 : INT64_MAX;
     if (status == TW_OK)
         qsort(c->places, (size_t)c->count, sizeof *c->places, compare);
     for (int64_t i = 0; i < c->count && status == TW_OK; i = end_of(c, i))

@@ -216,9 +216,9 @@ tw_status twi_add_elements(const twi_run *r, tw_dtype dtype, void *to, const voi
     case TW_FLOAT64:
         ADD(double);
     case TW_INT32:
-        ADD(int32_t);
+        ADD(uint32_t); /* sums of integers wrap around */
     case TW_INT64:
-        ADD(int64_t);
+        ADD(uint64_t);
 #undef ADD
     default:
         return twi_fail(r->error, TW_UNIMPLEMENTED, "elements of %s in a stack, an array or a list are added",

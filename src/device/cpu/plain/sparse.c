@@ -106,11 +106,18 @@ static tw_status run_reshape(const twi_run *r)
 
 /* ---- SparseSlice ------------------------------------------------------------------------------------------------- */
 
+/* How far `a` is behind `b`, or as far as can be counted. */
+static int64_t distance(int64_t a, int64_t b)
+{
+    int64_t difference;
+    return __builtin_sub_overflow(a, b, &difference) ? (a < b ? INT64_MIN : INT64_MAX) : difference;
+}
+
 static bool lies_within(const twi_run *r, int64_t i, int64_t rank)
 {
     bool within = true;
     for (int64_t k = 0; k < rank && within; k++) {
-        int64_t at = longs(r, 0)[i * rank + k] - longs(r, 3)[k];
+        int64_t at = distance(longs(r, 0)[i * rank + k], longs(r, 3)[k]);
         within = at >= 0 && at < longs(r, 4)[k];
     }
     return within;
@@ -133,7 +140,7 @@ static tw_status run_slice(const twi_run *r)
     if (status == TW_OK)
         status = twi_make_output(r, 1, TW_SHAPE(count), &values);
     for (int64_t k = 0; k < rank && status == TW_OK; k++) {
-        int64_t left = longs(r, 2)[k] - longs(r, 3)[k];
+        int64_t left = distance(longs(r, 2)[k], longs(r, 3)[k]);
         shape[k] = longs(r, 4)[k] < left ? longs(r, 4)[k] : left < 0 ? 0 : left;
     }
     for (int64_t i = 0; i < n && status == TW_OK; i++) {
@@ -163,7 +170,7 @@ static tw_status run_slice_gradient(const twi_run *r)
     for (int64_t i = 0; i < n && at < count && status == TW_OK; i++) {
         bool same = true;
         for (int64_t k = 0; k < rank && same; k++)
-            same = longs(r, 1)[i * rank + k] - longs(r, 2)[k] == longs(r, 3)[at * rank + k];
+            same = distance(longs(r, 1)[i * rank + k], longs(r, 2)[k]) == longs(r, 3)[at * rank + k];
         if (same)
             status = copy_value(r, dtype, r->inputs[0], at++, r->outputs[0], i);
     }
