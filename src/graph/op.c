@@ -14,7 +14,7 @@
 /* ---- finding a row --------------------------------------------------------------------------------------------- */
 
 /* All rows by the hash of their names, for every node that is built asks: filled at the first question. */
-enum { SLOTS = 2048 };
+enum { SLOTS = 4096 };
 static const twi_op *table[SLOTS];
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 

@@ -242,21 +242,39 @@ static tw_status diag_part_shape(twi_inference *c)
     return TW_OK;
 }
 
-static tw_status top_k_shape(twi_inference *c)
+/* Shapes of the k best along an axis, which may be counted from the end; a k that is not known yet is -1. */
+static tw_status best_shape(twi_inference *c, int64_t k, int64_t axis)
 {
     tw_shape out = c->inputs[0];
-    int64_t k = -1;
-    if (twi_number_of(c, 1, &k) && k < 0)
-        return TWI_REFUSE(c, "k is %lld", (long long)k);
     if (out.rank < 0)
         return TW_OK;
     if (out.rank == 0)
         return TWI_REFUSE(c, "the input is a scalar, expected at least one axis");
-    if (out.dims[out.rank - 1] >= 0 && k > out.dims[out.rank - 1])
-        return TWI_REFUSE(c, "k is %lld, the last axis has only %lld", (long long)k, (long long)out.dims[out.rank - 1]);
-    out.dims[out.rank - 1] = k;
+    tw_status status = twi_normal_axis(c, &axis, out.rank);
+    if (status != TW_OK)
+        return status;
+    if (out.dims[axis] >= 0 && k > out.dims[axis])
+        return TWI_REFUSE(c, "k is %lld, %s axis has only %lld", (long long)k,
+                          axis == out.rank - 1 ? "the last" : "that", (long long)out.dims[axis]);
+    out.dims[axis] = k;
     c->outputs[0] = c->outputs[1] = out;
     return TW_OK;
+}
+
+static tw_status top_k_shape(twi_inference *c)
+{
+    int64_t k = -1;
+    if (twi_number_of(c, 1, &k) && k < 0)
+        return TWI_REFUSE(c, "k is %lld", (long long)k);
+    return best_shape(c, k, -1);
+}
+
+static tw_status approx_top_k_shape(twi_inference *c)
+{
+    int64_t k = twi_attr_int(c->attrs, "k", 0);
+    if (k < 0)
+        return TWI_REFUSE(c, "k is %lld", (long long)k);
+    return best_shape(c, k, twi_attr_int(c->attrs, "reduction_dimension", -1));
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -297,6 +315,10 @@ const twi_op twi_gather_ops[] = {
      diag_part_shape, twi_gradient_diag_part},
     {"TopKV2", "input:T, k:int32", "values:T, indices:int32", "sorted:bool=true; T:" NUMBERS, top_k_shape,
      twi_gradient_top_k},
+    {"ApproxTopK", "input:T", "values:T, indices:int32",
+     "k:int; reduction_dimension:int=-1; recall_target:float=0.95; is_max_k:bool=true; "
+     "reduction_input_size_override:int=-1; aggregate_to_topk:bool=true; T:{half,bfloat16,float}",
+     approx_top_k_shape, twi_gradient_top_k, TWI_HOST_ONLY},
     {0},
 };
 

@@ -94,6 +94,37 @@ done:
     return status;
 }
 
+/* XLA's slices have a begin for each axis, which is moved to where the part fits: so it must fit somewhere. */
+static tw_status check_movable(twi_inference *c, tw_shape part, int begins)
+{
+    tw_shape in = c->inputs[0], numbers = c->inputs[begins];
+    char text[2][128];
+    tw_status status = twi_expect_rank(c, begins, 1);
+    if (status != TW_OK || in.rank < 0)
+        return status;
+    if (numbers.rank == 1 && numbers.dims[0] >= 0 && numbers.dims[0] != in.rank)
+        return TWI_REFUSE(c, "%lld indices for an input of shape %s, expected one an axis", (long long)numbers.dims[0],
+                          tw_shape_text(in, text[0], sizeof text[0]));
+    bool fits = part.rank < 0 || part.rank == in.rank;
+    for (int i = 0; i < part.rank && fits; i++)
+        fits = part.dims[i] < 0 || in.dims[i] < 0 || part.dims[i] <= in.dims[i];
+    return fits ? TW_OK
+                : TWI_REFUSE(c, "a part of shape %s does not lie within %s",
+                             tw_shape_text(part, text[0], sizeof text[0]), tw_shape_text(in, text[1], sizeof text[1]));
+}
+
+static tw_status dynamic_slice_shape(twi_inference *c)
+{
+    tw_status status = twi_spelled_shape(c, 2, false, &c->outputs[0]);
+    return status == TW_OK ? check_movable(c, c->outputs[0], 1) : status;
+}
+
+static tw_status dynamic_update_slice_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[0];
+    return check_movable(c, c->inputs[1], 2);
+}
+
 tw_status twi_concat_shape(twi_inference *c, int axis_input, int first_value, int n)
 {
     tw_shape out = TW_UNKNOWN_SHAPE;
@@ -384,6 +415,10 @@ const twi_op twi_slice_ops[] = {
      strided_slice_grad_shape, twi_gradient_strided_slice_grad},
     {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice,
      .layout = "iss:i"},
+    {"XlaDynamicSlice", "input:T, start_indices:Tindices, size_indices:Tindices", "output:T",
+     "T:type; Tindices:" INDEX, dynamic_slice_shape, NULL, TWI_HOST_ONLY},
+    {"XlaDynamicUpdateSlice", "input:T, update:T, indices:Tindices", "output:T", "T:type; Tindices:" INDEX,
+     dynamic_update_slice_shape, NULL, TWI_HOST_ONLY},
     {"ConcatV2", "values:N*T, axis:Tidx", "output:T", "N:int; T:type; Tidx:" INDEX "=int32", concat_v2_shape,
      twi_gradient_concat, .layout = "ia:i"},
     {"Concat", "concat_dim:int32, values:N*T", "output:T", "N:int; T:type", concat_shape, twi_gradient_concat},

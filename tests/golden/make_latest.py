@@ -4,6 +4,7 @@ algebra, in small programs exported and run by TensorFlow, for tests/test_shapes
 
 from graph_cases import begin, differentiate, eighths, holder, np, of, program, raw, tf, words
 from op_cases import f32, i32, i64
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops as xla
 
 begin("latest.txt", __file__, 9)
 
@@ -141,3 +142,48 @@ for lower in (True, False):
         matrix=m, rhs=RIGHT, lower=lower, adjoint=lower)), {"x": BANDS})
     differentiate("banded_rhs_%d" % lower, of(lambda b: raw.BandedTriangularSolve(matrix=BANDS, rhs=b, lower=lower), 3),
                   {"x": RIGHT})
+
+# ---- the largest, approximately, which on CPUs is exactly ----
+
+
+def approximate(dtype, rows=None, **attrs):
+    return lambda: [tf.cast(y, tf.float32) for y in raw.ApproxTopK(
+        input=tf.cast(holder(tf.float32, [rows, 4], "x"), dtype), k=3, **attrs)]
+
+
+TIES = f32([[1, 3, 3, 2], [0, -1, -2, 5]])
+for dtype in (tf.float32, tf.float16, tf.bfloat16):
+    program("approximate_" + dtype.name, approximate(dtype), {"x": TIES}, {"x": TIES[:0]})
+for attrs in ({"is_max_k": False}, {"reduction_dimension": 0}):
+    program("approximate_not_" + list(attrs)[0], approximate(tf.float32, 4, **attrs),
+            ({"x": np.tile(TIES, [2, 1])}, list(attrs)[0]))
+differentiate("approximate_gradient", shaped([2, 4], lambda x: raw.ApproxTopK(input=x, k=3)[0]), {"x": TIES})
+
+# ---- XLA's slices, whose begins are moved to where the part fits; with caches of text generators ----
+
+
+def dynamic(dtype, index):
+    part = holder(dtype, [None, None], "part")
+    at = holder(index, [2], "at")
+    x = holder(dtype, [3, 4], "x")
+    return [xla.xla_dynamic_update_slice(x, part, at), xla.xla_dynamic_slice(x, at, tf.constant([2, 3], index)), x + part[:1, :1]]
+
+
+WHOLE = np.arange(1, 13).reshape(3, 4)
+for dtype, index in ((tf.float32, tf.int32), (tf.int64, tf.int64), (tf.float16, tf.int32)):
+    runs = [{"part": np.array(part, dtype.as_numpy_dtype), "at": np.array(at, index.as_numpy_dtype),
+             "x": WHOLE.astype(dtype.as_numpy_dtype)}
+            for part, at in (([[-1, -2]], [1, 1]), ([[-1], [-2]], [-5, 3]), ([[-1, -2]], [7, 7]))]
+    program("dynamic_" + dtype.name, lambda: dynamic(dtype, index), *runs)
+
+# ---- texts in a variable ----
+
+
+def words_taken():
+    v = tf.get_variable("v", initializer=tf.constant(["a", "bc", "", "def"]), use_resource=True)
+    at = holder(tf.int32, [None], "at")
+    return [raw.ResourceGather(resource=v.handle, indices=at, dtype=tf.string),
+            raw.ResourceGatherNd(resource=v.handle, indices=at[:, None], dtype=tf.string)]
+
+
+program("words_taken", words_taken, {"at": i32([3, 0, 3, 2])}, {"at": i32([])}, init=True)

@@ -156,10 +156,10 @@ static tw_status run_one_hot(const twi_run *r)
 
 const twi_kernel twi_cpu_gather_kernels[] = {
     {"Gather", "plain", TWI_MOVED_TYPES, prepare_gather, run_gather},
-    {"ResourceGather", "plain", TWI_STORED_TYPES, prepare_resource_gather, run_gather},
+    {"ResourceGather", "plain", TWI_MOVED_TYPES, prepare_resource_gather, run_gather},
     {"GatherV2", "plain", TWI_MOVED_TYPES, prepare_gather, run_gather},
     {"GatherNd", "plain", TWI_MOVED_TYPES, NULL, run_gather_nd},
-    {"ResourceGatherNd", "plain", TWI_STORED_TYPES, check_variable, run_gather_nd},
+    {"ResourceGatherNd", "plain", TWI_MOVED_TYPES, check_variable, run_gather_nd},
     {"DynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
     {"ParallelDynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
     {"OneHot", "plain", TWI_MOVED_TYPES, prepare_one_hot, run_one_hot},

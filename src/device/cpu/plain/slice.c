@@ -26,6 +26,51 @@ static tw_status run_slice(const twi_run *r)
     return twi_move_elements(r, &move, in->dtype, twi_element(r->inputs[0], in->dtype, offset), r->outputs[0]);
 }
 
+/* Where in an array a part of that shape begins: the numbers of an input, moved to where the part fits. */
+static int64_t movable_begin(const twi_run *r, int begins, tw_shape whole, tw_shape part)
+{
+    int64_t strides[TW_MAX_RANK], offset = 0;
+    twi_row_major(whole, strides);
+    for (int i = 0; i < whole.rank; i++) {
+        int64_t begin = twi_input_int(r, begins, i), last = whole.dims[i] - part.dims[i];
+        offset += (begin < 0 ? 0 : begin < last ? begin : last) * strides[i];
+    }
+    return offset;
+}
+
+static tw_status run_dynamic_slice(const twi_run *r)
+{
+    const twi_operand *in = &r->input_operands[0], *out = &r->output_operands[0];
+    int64_t strides[2][TW_MAX_RANK], offset = movable_begin(r, 1, in->shape, out->shape);
+    twi_move move = {0};
+    twi_row_major(in->shape, strides[0]);
+    twi_row_major(out->shape, strides[1]);
+    for (int i = 0; i < in->shape.rank; i++)
+        twi_move_axis(&move, out->shape.dims[i], strides[0][i], strides[1][i]);
+    return twi_move_elements(r, &move, in->dtype, twi_element(r->inputs[0], in->dtype, offset), r->outputs[0]);
+}
+
+static tw_status prepare_dynamic_update(twi_prepare *p)
+{
+    p->can_overwrite[0] = true;
+    return TW_OK;
+}
+
+static tw_status run_dynamic_update(const twi_run *r)
+{
+    const twi_operand *in = &r->input_operands[0], *part = &r->input_operands[1];
+    int64_t strides[2][TW_MAX_RANK], offset = movable_begin(r, 2, in->shape, part->shape);
+    twi_move move = {0};
+    twi_row_major(part->shape, strides[0]);
+    twi_row_major(in->shape, strides[1]);
+    for (int i = 0; i < in->shape.rank; i++)
+        twi_move_axis(&move, part->shape.dims[i], strides[0][i], strides[1][i]);
+    if (r->outputs[0] != r->inputs[0] && !twi_copy_elements(in->elements, in->dtype, r->inputs[0], r->outputs[0]))
+        return twi_fail_memory(r->error, r->node);
+    return twi_move_elements(r, &move, in->dtype, r->inputs[1],
+                             twi_element_of_output(r->outputs[0], in->dtype, offset));
+}
+
 /* ---- strided parts ----------------------------------------------------------------------------------------------- */
 
 static tw_status prepare_strided(twi_prepare *p)
@@ -320,6 +365,8 @@ static tw_status run_unpack(const twi_run *r)
 
 const twi_kernel twi_cpu_slice_kernels[] = {
     {"Slice", "plain", TWI_MOVED_TYPES, NULL, run_slice},
+    {"XlaDynamicSlice", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_slice},
+    {"XlaDynamicUpdateSlice", "plain", TWI_MOVED_TYPES, prepare_dynamic_update, run_dynamic_update},
     {"StridedSlice", "plain", TWI_MOVED_TYPES, prepare_strided, run_strided_slice, twi_free},
     {"StridedSliceGrad", "plain", TWI_MOVED_TYPES, prepare_strided, run_strided_slice_grad, twi_free},
     {"ResourceStridedSliceAssign", "plain", TWI_MOVED_TYPES, prepare_assign, run_assign, twi_free},
