@@ -507,32 +507,56 @@ static void arrays_of_other_orders_are_turned(void **state)
     tw_tensor_release(text);
 }
 
-/* A condition between an op that is not known, where it holds, and a constant: the Merge is no loop's. */
-static void a_condition_on_an_unknown_op_says_which(void **state)
+static void assert_says_what_is_unknown(const char *text, const char *fetched, const char *words)
 {
-    (void)state;
-    static const char text[] =
-        "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } }\n"
-        "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
-        "node { name: 's' op: 'Switch' input: 'x' input: 'p' attr { key: 'T' value { type: DT_FLOAT } } }\n"
-        "node { name: 'u' op: 'Unheard' input: 's:1' }\n"
-        "node { name: 'm' op: 'Merge' input: 's' input: 'u' attr { key: 'T' value { type: DT_FLOAT } }"
-        " attr { key: 'N' value { i: 2 } } }\n";
     tw_error error = {0};
     tw_graph *graph = tw_graph_create();
     tw_session *session;
-    char path[] = "/tmp/tower-condition-XXXXXX";
+    char path[] = "/tmp/tower-unknown-XXXXXX";
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
     assert_ok(tw_graph_load(graph, path, NULL, NULL, &error));
     unlink(path);
     assert_ok(tw_session_create(graph, NULL, &session, &error));
-    tw_output fetch = tw_node_output(tw_graph_find(graph, "m"), -1);
-    assert_fails(tw_session_run(session, NULL, 0, &fetch, 1, NULL, &error), TW_NOT_FOUND,
-                 "node 'm' (Merge): it needs 'u': Op type not registered 'Unheard' in this library");
+    tw_output fetch = tw_node_output(tw_graph_find(graph, fetched), -1);
+    assert_fails(tw_session_run(session, NULL, 0, &fetch, 1, NULL, &error), TW_NOT_FOUND, words);
     tw_session_destroy(session);
     tw_graph_destroy(graph);
+}
+
+/* A condition between an op that is not known, where it holds, and a constant: the Merge is no loop's. */
+static void a_condition_on_an_unknown_op_says_which(void **state)
+{
+    (void)state;
+    assert_says_what_is_unknown(
+        "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } }\n"
+        "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
+        "node { name: 's' op: 'Switch' input: 'x' input: 'p' attr { key: 'T' value { type: DT_FLOAT } } }\n"
+        "node { name: 'u' op: 'Unheard' input: 's:1' }\n"
+        "node { name: 'm' op: 'Merge' input: 's' input: 'u' attr { key: 'T' value { type: DT_FLOAT } }"
+        " attr { key: 'N' value { i: 2 } } }\n",
+        "m", "node 'm' (Merge): it needs 'u': Op type not registered 'Unheard' in this library");
+}
+
+/* What goes round can be built up to the NextIteration. */
+static void a_loop_over_an_unknown_op_says_which(void **state)
+{
+    (void)state;
+#define OF(type) " attr { key: 'T' value { type: DT_" type " } }"
+    assert_says_what_is_unknown(
+        "node { name: 'x' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }"
+        " attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }\n"
+        "node { name: 'e' op: 'Enter' input: 'x'" OF("FLOAT") " attr { key: 'frame_name' value { s: 'f' } } }\n"
+        "node { name: 'm' op: 'Merge' input: 'e' input: 'n'" OF("FLOAT") " attr { key: 'N' value { i: 2 } } }\n"
+        "node { name: 'l' op: 'Less' input: 'm' input: 'm'" OF("FLOAT") " }\n"
+        "node { name: 'c' op: 'LoopCond' input: 'l' }\n"
+        "node { name: 's' op: 'Switch' input: 'm' input: 'c'" OF("FLOAT") " }\n"
+        "node { name: 'u' op: 'Unheard' input: 's:1' }\n"
+        "node { name: 'n' op: 'NextIteration' input: 'u'" OF("FLOAT") " }\n"
+        "node { name: 'y' op: 'Exit' input: 's'" OF("FLOAT") " }\n",
+        "y", "node 'n' (NextIteration): it needs 'u': Op type not registered 'Unheard' in this library");
+#undef OF
 }
 
 int main(void)
@@ -554,6 +578,7 @@ int main(void)
         cmocka_unit_test(arrays_come_back_as_they_were_written),
         cmocka_unit_test(arrays_of_other_orders_are_turned),
         cmocka_unit_test(a_condition_on_an_unknown_op_says_which),
+        cmocka_unit_test(a_loop_over_an_unknown_op_says_which),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,8 @@ struct tw_node {
     tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
     tw_dtype kernel_type;      /* what rows of kernels are asked for: twi_kernel_type() of its attributes */
     tw_output backward;        /* of a loop's Merge: what its last input is really, which comes later than the Merge; in
-                                  `inputs` the first stands there once more */
+                                  `inputs` the first stands there once more. Without a node: 1 + the id of the
+                                  _Unknown node that it was to be, or 0 */
     struct twi_block *block;   /* that it was built in (blocks.c); NULL: none */
     int order;                 /* its rank among nodes that are ready: its id, but for reductions (reduction.c) */
     const char *file;          /* that it was built from, */

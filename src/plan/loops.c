@@ -79,6 +79,8 @@ static tw_status list_inside(looping *l)
 static tw_status check_merge(const looping *l, const tw_node *merge)
 {
     const tw_node *enter = merge->inputs[0].node;
+    if (!merge->backward.node && merge->backward.index > 0)
+        return twi_fail_unknown(l->c->p->request->graph->nodes.items[merge->backward.index - 1], l->c->p->error);
     if (!merge->backward.node || !twi_op_is(merge->backward.node->op, TWI_NEXT))
         return fail(l, merge->name, "has no NextIteration");
     if (!twi_op_is(enter->op, TWI_ENTER) || merge->num_inputs != 2)

@@ -145,8 +145,12 @@ static tw_status close_loops(twi_importer *m)
         const twi_import_item *item = &m->items[k];
         for (size_t i = 0; i < item->num_inputs; i++) {
             tw_output from = {m->items[item->inputs[i].node].made, item->inputs[i].index};
-            if (!twi_import_goes_back(m, item, i) || m->items[item->inputs[i].node].why)
+            if (!twi_import_goes_back(m, item, i))
                 continue;
+            if (m->items[item->inputs[i].node].why) {
+                item->made->backward.index = from.node->id + 1;
+                continue;
+            }
             if (tw_output_dtype(from) != tw_output_dtype(item->made->inputs[0]))
                 return twi_fail(m->error, TW_INVALID_ARGUMENT, "node '%s' (Merge): input %d is %s, expected %s",
                                 item->name, (int)i, tw_dtype_name(tw_output_dtype(from)),
