@@ -567,26 +567,44 @@ static void programs_train_with_tensorflows_losses(void **state)
     }
 }
 
+static void assert_function(const char *graph, const golden_function *golden, const char *options)
+{
+    enum { STEPS = sizeof golden->losses / sizeof(float) };
+    assert_runs(0, "$T run %s --signature %s --feed x=0.75 --steps %d --format json %s", graph, golden->name, STEPS,
+                options);
+    for (int step = 0; step < STEPS; step++) {
+        char line[32];
+        snprintf(line, sizeof line, "{\"step\":%d,", step + 1);
+        assert_prints(line);
+        float loss = (float)number_behind(strstr(output, line), "loss"), expected = golden->losses[step];
+        if (!(fabsf(loss - expected) <= 1e-5f * fabsf(expected)))
+            fail_msg("%s, step %d: expected %.9g, found %.9g", golden->name, step + 1, expected, loss);
+    }
+}
+
 static void signatures_of_tensorflow_2_train_as_they_do_there(void **state)
 {
     (void)state;
-    enum { STEPS = sizeof golden_functions[0].losses / sizeof(float) };
     static const char *const devices[] = {"--cpu-threads 1", "--virtual-gpus 2"};
     assert_runs(0, "tar xzf %s/functions.tar.gz", GOLDEN_DIR);
-    for (size_t i = 0; i < 2 * (sizeof golden_functions / sizeof *golden_functions); i++) {
-        const char *name = golden_functions[i / 2].name;
-        assert_runs(0, "$T run functions --signature %s --feed x=0.75 --steps %d --format json %s", name, STEPS,
-                    devices[i % 2]);
-        for (int step = 0; step < STEPS; step++) {
-            char line[32];
-            snprintf(line, sizeof line, "{\"step\":%d,", step + 1);
-            assert_prints(line);
-            float loss = (float)number_behind(strstr(output, line), "loss");
-            float expected = golden_functions[i / 2].losses[step];
-            if (!(fabsf(loss - expected) <= 1e-5f * fabsf(expected)))
-                fail_msg("%s, step %d: expected %.9g, found %.9g", name, step + 1, expected, loss);
-        }
-    }
+    for (size_t i = 0; i < 2 * (sizeof golden_functions / sizeof *golden_functions); i++)
+        assert_function("functions", &golden_functions[i / 2], devices[i % 2]);
+}
+
+/* All variables of these programs are called "Variable". */
+static void a_checkpoint_of_objects_is_restored_by_the_keys_of_a_saved_model(void **state)
+{
+    (void)state;
+    assert_runs(0, "tar xzf %s/functions.tar.gz", GOLDEN_DIR);
+    assert_function("functions", &golden_later, "--restore functions/later/objects");
+}
+
+static void the_name_of_a_file_of_a_saved_model_is_no_variable_of_its_values(void **state)
+{
+    (void)state;
+    assert_runs(0, "tar xzf %s/functions.tar.gz", GOLDEN_DIR);
+    assert_function("functions/told", &golden_told, "");
+    assert_function("functions/told", &golden_told, "--restore functions/told/variables/variables");
 }
 
 #define ELEMENTS                                                                                                       \
@@ -672,6 +690,8 @@ int main(void)
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),
         cmocka_unit_test(programs_train_with_tensorflows_losses),
         cmocka_unit_test(signatures_of_tensorflow_2_train_as_they_do_there),
+        cmocka_unit_test(a_checkpoint_of_objects_is_restored_by_the_keys_of_a_saved_model),
+        cmocka_unit_test(the_name_of_a_file_of_a_saved_model_is_no_variable_of_its_values),
         cmocka_unit_test(an_iterator_without_data_names_what_gives_it_some),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };

@@ -475,56 +475,119 @@ static tw_status open_events(work *w, tw_error *error)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* What variables get their values from. */
+typedef struct source {
+    work *work;
+    tw_checkpoint *checkpoint;
+    tw_checkpoint *own; /* what lies beside a SavedModel; NULL: the graph is none */
+} source;
+
+/* Whether a node reads a checkpoint: a file's name, names of tensors, which of their parts; it gives them by types. */
+static bool is_reader(const tw_node *node)
+{
+    return tw_node_num_inputs(node) == 3 && tw_node_attr(node, "dtypes");
+}
+
+/* The key by which the graph's own restoring reads a variable; NULL: it does not. Programs of TensorFlow 2 may have
+ * many variables without a name, each of which is "Variable" in a checkpoint of objects. */
+static const char *own_key(const work *w, const tw_variable *variable)
+{
+    for (int i = 0; i < tw_graph_num_nodes(w->graph); i++) {
+        const tw_node *node = tw_graph_node(w->graph, i);
+        bool assigns = tw_node_num_inputs(node) == 2 && tw_node_num_outputs(node) == 0;
+        if (!assigns || tw_node_input(node, 0).node != variable->handle.node)
+            continue;
+        tw_output value = tw_node_input(node, 1);
+        while (tw_node_num_inputs(value.node) == 1)
+            value = tw_node_input(value.node, 0);
+        const tw_attr *keys = is_reader(value.node) ? tw_node_attr(tw_node_input(value.node, 1).node, "value") : NULL;
+        if (keys && keys->kind == TW_ATTR_TENSOR && tw_tensor_dtype(keys->tensor) == TW_STRING &&
+            value.index < tw_tensor_elements(keys->tensor))
+            return ((const tw_string *)tw_tensor_data(keys->tensor))[value.index].data;
+    }
+    return NULL;
+}
+
+/* The key by which a checkpoint of objects has a variable of that name, of its type: the name of a file of an export is
+ * a variable, too, and may be called as one of the program's is. In the graph a name may have got a number, since
+ * another was like it but for small letters. NULL: none. */
+static const char *key_by_name(tw_checkpoint *checkpoint, const tw_variable *variable)
+{
+    char name[LONGEST_NAME];
+    const char *key = NULL, *number = strrchr(variable->name, '_');
+    bool counted = number && number[1] && !number[1 + strspn(number + 1, "0123456789")];
+    tw_status status = tw_checkpoint_key(checkpoint, variable->name, &key, NULL);
+    if (status == TW_OK && !key && counted) {
+        snprintf(name, sizeof name, "%.*s", (int)(number - variable->name), variable->name);
+        status = tw_checkpoint_key(checkpoint, name, &key, NULL);
+    }
+    if (status != TW_OK || !key)
+        return NULL;
+    return tw_checkpoint_dtype(checkpoint, tw_checkpoint_find(checkpoint, key)) == variable->dtype ? key : NULL;
+}
+
+/* Another checkpoint of the objects that a SavedModel has, has their values by the same keys. */
+static const char *name_to_restore(void *user, const char *name)
+{
+    const source *from = user;
+    const char *local = name_in_checkpoint(from->work, name);
+    const tw_variable *variable = tw_graph_find_variable(from->work->graph, name);
+    if (local || !variable || !from->own || tw_checkpoint_find(from->checkpoint, name) >= 0)
+        return local;
+    const char *key = own_key(from->work, variable);
+    key = key ? key : key_by_name(from->own, variable);
+    if (!key && tw_checkpoint_find(from->own, name) < 0)
+        return ""; /* no value of the model's, but the name of a file */
+    return key && tw_checkpoint_find(from->checkpoint, key) >= 0 ? key : NULL;
+}
+
+static tw_status open_source(source *from, const char *path, tw_error *error)
+{
+    const char *own = from->work->about->variables;
+    tw_status status = tw_checkpoint_open(path, &from->checkpoint, error);
+    return status == TW_OK && own ? tw_checkpoint_open(own, &from->own, error) : status;
+}
+
+static void close_source(source *from)
+{
+    tw_checkpoint_close(from->own);
+    tw_checkpoint_close(from->checkpoint);
+}
+
 static tw_status restore(work *w, const char *path, tw_error *error)
 {
-    tw_checkpoint *checkpoint;
-    tw_status status = tw_checkpoint_open(path, &checkpoint, error);
-    if (status != TW_OK)
-        return status;
-    status =
-        tw_restore(w->session, checkpoint, &(tw_restore_options){.rename = name_in_checkpoint, .user = w}, NULL, error);
+    source from = {.work = w};
+    tw_restore_options options = {.rename = name_to_restore, .user = &from};
+    tw_status status = open_source(&from, path, error);
     if (status == TW_OK)
-        status = tables_restore(&w->tables, w->session, checkpoint, error);
-    tw_checkpoint_close(checkpoint);
+        status = tw_restore(w->session, from.checkpoint, &options, NULL, error);
+    if (status == TW_OK)
+        status = tables_restore(&w->tables, w->session, from.checkpoint, error);
+    close_source(&from);
     return status;
 }
 
-typedef struct emptied {
-    work *work;
-    tw_checkpoint *checkpoint;
-    char name[LONGEST_NAME];
-} emptied;
-
-/* In the graph a name may have got a number, since another was like it but for small letters. */
 static const char *name_if_empty(void *user, const char *name)
 {
-    emptied *e = user;
-    tw_session *session = e->work->session;
-    const char *key = NULL, *number = strrchr(name, '_');
+    const source *from = user;
+    const tw_variable *variable = tw_graph_find_variable(from->work->graph, name);
     tw_tensor *value = NULL;
-    bool has = tw_session_get_variable(session, tw_graph_find_variable(e->work->graph, name), &value, NULL) == TW_OK;
+    bool has = !variable || tw_session_get_variable(from->work->session, variable, &value, NULL) == TW_OK;
+    const char *key = has ? NULL : key_by_name(from->checkpoint, variable);
     tw_tensor_release(value);
-    if (has)
-        return "";
-    bool is_known = tw_checkpoint_key(e->checkpoint, name, &key, NULL) == TW_OK && key;
-    if (is_known || !number || !number[1] || number[1 + strspn(number + 1, "0123456789")])
-        return NULL;
-    snprintf(e->name, sizeof e->name, "%.*s", (int)(number - name), name);
-    return e->name;
+    return key ? key : "";
 }
 
 /* The variables that a SavedModel's own restoring passes over, such as a learning rate of Keras's, though the values
  * are there. */
 static tw_status restore_empty(work *w, const char *path, tw_error *error)
 {
-    tw_checkpoint *checkpoint;
-    emptied emptied = {.work = w};
-    tw_restore_options options = {.allow_missing = true, .rename = name_if_empty, .user = &emptied};
-    tw_status status = tw_checkpoint_open(path, &checkpoint, error);
-    emptied.checkpoint = checkpoint;
+    source from = {.work = w};
+    tw_restore_options options = {.rename = name_if_empty, .user = &from};
+    tw_status status = tw_checkpoint_open(path, &from.checkpoint, error);
     if (status == TW_OK)
-        status = tw_restore(w->session, checkpoint, &options, NULL, error);
-    tw_checkpoint_close(checkpoint);
+        status = tw_restore(w->session, from.checkpoint, &options, NULL, error);
+    tw_checkpoint_close(from.checkpoint);
     return status;
 }
 

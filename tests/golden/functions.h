@@ -1,8 +1,9 @@
 /* functions.h - written by make_functions.py with TensorFlow 2.21.0: what the signatures of functions.tar.gz give. */
-static const struct {
+typedef struct golden_function {
     const char *name;
     float losses[5];
-} golden_functions[] = {
+} golden_function;
+static const golden_function golden_functions[] = {
     {"normalized", {2.99740744, 2.96780944, 2.95595932, 2.95531726, 2.96171784}},
     {"decided", {62.625, 35.2265625, 35.1210938, 19.8149414, 11.1459045}},
     {"called", {315.4375, 461.71875, 534.859375, 571.429688, 589.714844}},
@@ -14,3 +15,6 @@ static const struct {
     {"optimized", {4.95286322, 4.47156572, 4.15437698, 3.88111401, 3.62644696}},
     {"implemented_twice", {1.421875, 1.421875, 1.421875, 1.421875, 1.421875}},
 };
+/* After functions/later/objects was restored; of functions/told. */
+static const golden_function golden_later = {"optimized", {3.38222599, 3.14569712, 2.91626477, 2.69425583, 2.48034644}};
+static const golden_function golden_told = {"told", {7.125, 9.75, 12.375, 15, 17.625}};

@@ -214,25 +214,59 @@ def implemented_twice(x):
     return cube(x)
 
 
+def files_in(folder):
+    return sorted(os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names
+                  if name != "fingerprint.pb")
+
+
+def losses_of(step):
+    return [step(x=tf.constant(0.75))["loss"].numpy() for _ in range(STEPS)]
+
+
+def with_a_file(folder):
+    """One variable without a name beside the file of an export, whose name is a variable of the same name there."""
+    with open(folder + "/number.txt", "w") as file:
+        file.write("1.5")
+    told = tf.Module()
+    told.weights, told.file = tf.Variable([1.0, 2.0]), tf.saved_model.Asset(folder + "/number.txt")
+
+    def step(x):
+        told.weights.assign_add([x, 1.0])
+        return {"loss": tf.strings.to_number(tf.io.read_file(told.file.asset_path)) * tf.reduce_sum(told.weights)}
+    step = tf.function(step, input_signature=[tf.TensorSpec([], name="x")])
+    tf.saved_model.save(told, folder + "/functions/told", signatures={"told": step})
+    return losses_of(tf.saved_model.load(folder + "/functions/told").signatures["told"])
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(model, folder + "/functions", signatures=signatures)
+        for name in signatures:
+            rows.append((name, losses_of(tf.saved_model.load(folder + "/functions").signatures[name])))
+        loaded = tf.saved_model.load(folder + "/functions")
+        losses_of(loaded.signatures["optimized"])
+        tf.train.Checkpoint(loaded).write(folder + "/functions/later/objects")
+        later = losses_of(loaded.signatures["optimized"])
+        told = with_a_file(folder)
         with tarfile.open(os.path.join(HERE, "functions.tar.gz"), "w:gz", compresslevel=9) as archive:
-            for name in ["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"]:
+            for name in files_in(folder + "/functions"):
                 with open(os.path.join(folder, "functions", name), "rb") as file:
                     data = file.read()
                 about = tarfile.TarInfo("functions/" + name)
                 about.size = len(data)
                 archive.addfile(about, io.BytesIO(data))
-        for name in signatures:
-            step = tf.saved_model.load(folder + "/functions").signatures[name]
-            losses = [step(x=tf.constant(0.75))["loss"].numpy() for _ in range(STEPS)]
-            rows.append('    {"%s", {%s}},' % (name, ", ".join("%.9g" % x for x in losses)))
+
+    def row(name, losses):
+        return '{"%s", {%s}}' % (name, ", ".join("%.9g" % x for x in losses))
     with open(os.path.join(HERE, "functions.h"), "w") as file:
         file.write("/* functions.h - written by make_functions.py with TensorFlow %s: what the signatures of functions.tar.gz give. */\n"
-                   "static const struct {\n    const char *name;\n    float losses[%d];\n} golden_functions[] = {\n%s\n};\n"
-                   % (tf.__version__, STEPS, "\n".join(rows)))
+                   "typedef struct golden_function {\n    const char *name;\n    float losses[%d];\n} golden_function;\n"
+                   "static const golden_function golden_functions[] = {\n%s\n};\n"
+                   "/* After functions/later/objects was restored; of functions/told. */\n"
+                   "static const golden_function golden_later = %s;\nstatic const golden_function golden_told = %s;\n"
+                   % (tf.__version__, STEPS, "\n".join("    %s," % row(*r) for r in rows), row("optimized", later),
+                      row("told", told)))
 
 
 main()
