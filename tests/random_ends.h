@@ -2,8 +2,8 @@
  * them, which are means of towers, weight decay, casts, moving averages, counts of steps and rates that follow from
  * these; and what only looks so, or is wanted by others, too.
  *
- * Edges decide what every read of a variable finds, so that no rewrite may change a value: all first updates come
- * behind all reads that were made with the variables, for their gradients have to do with values that wait for those. */
+ * Edges decide what every read of a variable finds, so that no rewrite may change a value: all first writes come behind
+ * all reads that were made with the variables, as what these are computed from does. */
 #ifndef RANDOM_ENDS_H
 #define RANDOM_ENDS_H
 
@@ -70,12 +70,19 @@ static inline tw_output twt_multiply(twt_end *e, tw_output value)
     return twt_one_in(e, 2) ? tw_mul(e->g, value, by) : tw_mul(e->g, by, value);
 }
 
+static inline tw_output twt_narrowed(twt_end *e, tw_output value)
+{
+    return tw_cast(e->g, tw_cast(e->g, value, TW_BFLOAT16), TW_FLOAT32);
+}
+
 /* What is left of a variable, or of another one, or of what it was before its first update; it may be fetched, too. */
 static inline tw_output twt_share_of(twt_end *e, int v)
 {
     tw_output value = twt_one_in(e, 6)   ? e->now[twt_draw(&e->seed, TWT_END_VARIABLES)]
                       : twt_one_in(e, 6) ? e->variables[v]->value
                                          : e->now[v];
+    if (twt_one_in(e, 4))
+        value = twt_narrowed(e, value);
     tw_output share = twt_multiply(e, value);
     if (twt_one_in(e, 8))
         e->wanted[e->num_wanted++] = share;
@@ -89,7 +96,7 @@ static inline tw_output twt_gradient(twt_end *e, int v)
         TW_DEVICE(e->g, "%s", twt_draw_device(e)) {
             terms[i] = twt_any_value(e);
             if (twt_one_in(e, 4))
-                terms[i] = twt_keep(e, tw_cast(e->g, tw_cast(e->g, terms[i], TW_BFLOAT16), TW_FLOAT32));
+                terms[i] = twt_keep(e, twt_narrowed(e, terms[i]));
             if (twt_one_in(e, 2))
                 terms[i] = twt_keep(e, tw_add_n(e->g, (tw_output[]){terms[i], twt_share_of(e, v), twt_any_value(e)},
                                                 twt_one_in(e, 5) ? 3 : 2));

@@ -67,7 +67,7 @@ static inline tw_output twt_convolve(twt_network *n, tw_output x, tw_dtype dtype
 static inline tw_output twt_add_bias(twt_network *n, tw_output x, tw_dtype dtype)
 {
     tw_shape shape = tw_output_shape(x);
-    switch (twt_draw(&n->seed, 5)) {
+    switch (twt_draw(&n->seed, 8)) {
     case 0:
         return tw_add(n->g, twt_weight(n, dtype, TW_SHAPE(TWT_SIDE)), x);
     case 1:
@@ -91,7 +91,8 @@ static inline tw_output twt_normalize(twt_network *n, tw_output x)
 /* Of each cell by itself. */
 static inline tw_output twt_dense(twt_network *n, tw_output x, tw_dtype dtype)
 {
-    return twt_add_bias(n, tw_matmul(n->g, x, twt_weight(n, dtype, TW_SHAPE(TWT_SIDE, TWT_SIDE))), dtype);
+    tw_output w = twt_weight(n, dtype, TW_SHAPE(TWT_SIDE, TWT_SIDE));
+    return twt_add_bias(n, tw_matmul_transposed(n->g, x, w, false, twt_draw(&n->seed, 4) == 0), dtype);
 }
 
 static inline tw_output twt_layer(twt_network *n)
@@ -115,30 +116,42 @@ static inline tw_output twt_layer(twt_network *n)
         return tw_max_pool(g, twt_keep_image(n, tw_lrn(g, x, 1, 1, 0.5f, 0.75f)), &pool);
     case 4:
         x = twt_normalize(n, twt_draw(&n->seed, 2) ? twt_keep_image(n, twt_convolve(n, x, TW_FLOAT32)) : x);
-        x = twt_draw(&n->seed, 2) ? twt_keep_image(n, tw_add(g, x, twt_any_image(n))) : x;
+        if (twt_draw(&n->seed, 2))
+            x = twt_keep_image(n, tw_add(g, x, twt_draw(&n->seed, 4) ? twt_any_image(n)
+                                                                     : twt_weight(n, TW_FLOAT32, TW_SHAPE(TWT_SIDE))));
         return tw_relu(g, x);
     default:
         return tw_tanh(g, tw_add(g, x, twt_any_image(n)));
     }
 }
 
-/* Two layers and the mean loss of a softmax, to which shares of some weights' squares may be added. */
+/* Two layers and the mean loss of a softmax, to which shares of some weights' squares may be added; or a sum, or a mean
+ * in which some count for more, or something more is made of it. */
 static inline tw_output twt_classify(twt_network *n, tw_output image)
 {
     static const int32_t classes[TWT_CELLS] = {0, 1, 2, 3, 1, 1, 0, 2, 3, 0, 2, 1, 3, 2, 0, 1};
     tw_graph *g = n->g;
     tw_output labels = tw_constant_int32s(g, TW_SHAPE(TWT_CELLS), classes);
     tw_output x = tw_cast(g, tw_reshape(g, image, TW_SHAPE(TWT_CELLS, TWT_SIDE)), n->narrow);
-    x = twt_dense(n, tw_relu(g, twt_dense(n, x, n->narrow)), n->narrow);
+    x = twt_dense(n, x, n->narrow);
+    x = twt_dense(n, twt_draw(&n->seed, 6) ? tw_relu(g, x) : x, n->narrow);
+    x = twt_draw(&n->seed, 6) ? x : tw_relu(g, x);
     x = tw_sparse_softmax_cross_entropy(g, tw_cast(g, x, TW_FLOAT32), labels);
-    tw_output loss = tw_reduce_mean(g, x, NULL, 0, false);
+    float counts[TWT_CELLS];
+    for (int i = 0; i < TWT_CELLS; i++)
+        counts[i] = (float)(1 + i % 2);
+    if (twt_draw(&n->seed, 3) == 0)
+        x = tw_mul(g, x, tw_constant_floats(g, TW_SHAPE(TWT_CELLS), counts));
+    tw_output loss = twt_draw(&n->seed, 4) ? tw_reduce_mean(g, x, NULL, 0, false) : tw_reduce_sum(g, x, NULL, 0, false);
+    if (twt_draw(&n->seed, 3) == 0)
+        loss = tw_mul(g, loss, twt_draw(&n->seed, 2) ? tw_scalar(g, 0.5f) : loss);
     for (int i = n->num_weights - 1; i >= 0 && twt_draw(&n->seed, 3); i--)
         loss = tw_add(g, loss, tw_mul(g, tw_l2_loss(g, n->weights[i]), tw_scalar(g, 0.125f)));
     return loss;
 }
 
 /* Builds a network of x, which has TWT_CELLS elements. Returns how many fetches there are: the loss, an image, and
- * gradients of the last weights. */
+ * gradients of the last weights, unless layers are narrow: what rounding turns from 0 to less has another gradient. */
 static inline int twt_random_network(tw_graph *g, tw_output x, unsigned seed, tw_output fetches[TWT_NETWORK_FETCHES])
 {
     twt_network n = {.g = g, .seed = seed, .narrow = twt_has_narrow_layers(seed) ? TW_BFLOAT16 : TW_FLOAT32};
@@ -149,12 +162,12 @@ static inline int twt_random_network(tw_graph *g, tw_output x, unsigned seed, tw
         n.images[n.num_images++] = made;
     }
     tw_output last = n.images[n.num_images - 1];
-    loss = twt_draw(&n.seed, 2) ? tw_reduce_sum(g, tw_sin(g, last), NULL, 0, false) : twt_classify(&n, last);
+    loss = twt_draw(&n.seed, 3) ? twt_classify(&n, last) : tw_reduce_sum(g, tw_sin(g, last), NULL, 0, false);
     tw_gradients(g, &loss, 1, NULL, n.weights, n.num_weights, gradients);
     int count = 0;
     fetches[count++] = loss;
     fetches[count++] = twt_any_image(&n);
-    for (int i = n.num_weights - 1; i >= 0; i--)
+    for (int i = n.num_weights - 1; i >= 0 && n.narrow == TW_FLOAT32; i--)
         if (gradients[i].node && count < TWT_NETWORK_FETCHES)
             fetches[count++] = gradients[i];
     return count;

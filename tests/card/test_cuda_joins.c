@@ -519,7 +519,7 @@ static void convolutions_of_either_maker_are_normalized_alike(void **state)
 
 /* ---- what is drawn at random ------------------------------------------------------------------------------------- */
 
-enum { ENDS = 120, NETWORKS = 40 };
+enum { ENDS = 120, NETWORKS = 24 };
 
 /* What is fetched of an end of a step, or a network, after three steps. */
 static int run_drawn(bool network, unsigned seed, const char *disable, tw_tensor **results)
