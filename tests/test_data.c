@@ -461,6 +461,28 @@ static void own_images_are_copied_and_checked(void **state)
     }
 }
 
+/* Checkpoints have it: SHA-256 of a line that says how many images of what size in how many classes there are, the
+ * labels, little-endian, and the pixels. */
+static void a_digest_is_of_sizes_labels_and_pixels(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t labels[2];
+        uint8_t pixel;
+        int height, width, classes;
+    } rows[] = {{{2, 0}, 10, 2, 3, 3}, {{2, 1}, 10, 2, 3, 3}, {{2, 0}, 11, 2, 3, 3}, {{2, 0}, 10, 3, 2, 3},
+                {{2, 0}, 10, 2, 3, 4}};
+    static const char expected[] = "942d9e90522edd940d63e3f4372582927cdc69ae00a2e326e0a993d27658f893";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint8_t images[12] = {0, rows[i].pixel, 20, 30, 40, 50};
+        tw_dataset *d;
+        assert_ok(tw_dataset_from("mine", images, rows[i].labels, 2, rows[i].height, rows[i].width, 1, rows[i].classes,
+                                  &d, &error));
+        assert_int_equal(strcmp(tw_dataset_digest(d), expected) == 0, i == 0);
+        tw_dataset_destroy(d);
+    }
+}
+
 static tw_dataset *synthetic(int64_t count, int side, int channels)
 {
     tw_dataset *d = NULL;
@@ -903,6 +925,7 @@ int main(void)
         in_a_directory(every_cut_and_flipped_byte_of_a_gz_file_is_noticed),
         in_a_directory(running_out_of_memory_anywhere_is_an_error),
         cmocka_unit_test(own_images_are_copied_and_checked),
+        cmocka_unit_test(a_digest_is_of_sizes_labels_and_pixels),
         cmocka_unit_test(synthetic_images_are_normal_within_two_deviations_and_repeatable),
         cmocka_unit_test(plain_pipeline_repeats_the_files_in_order),
         cmocka_unit_test(towers_that_nobody_takes_batches_for_change_no_others),
