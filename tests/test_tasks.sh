@@ -134,6 +134,11 @@ launch -n 2 -- bash -c '[ "$TOWER_TASK" = 1 ] || { echo $$ > gone; exit 3; }
     kill -s TERM $$' > gone.log 2>&1
 [ $? -eq 143 ] || fail "a task that a signal ended: the launcher did not end with 143, but as one that lost it"
 
+# When one has failed nobody waits for another that is stopped.
+# shellcheck disable=SC2016 # the tasks' shells expand it
+"$tower" launch -n 2 --deadline 1000000 -- bash -c '[ "$TOWER_TASK" = 1 ] || exit 3; kill -s STOP $$' > stopped.log 2>&1
+[ $? -eq 3 ] || fail "a task that fails beside one that is stopped: the launcher did not end with its code"
+
 # What one process does for all task 0 does, and another says so, for it may have been meant otherwise.
 launch -n 3 -- "$tower" export two exported.pb > exported.log 2>&1 || fail "an export by three tasks"
 [ "$(grep -c '^exported.pb: a frozen graph' exported.log)" -eq 1 ] &&

@@ -169,17 +169,31 @@ static void ask_to_stop(const tasks *t, int number)
         }
 }
 
-static bool catches(pid_t process, int number)
+/* What the kernel says of it in the line that the format is for, which has one place; false: it is not there. */
+static bool ask_kernel(pid_t process, const char *format, void *value)
 {
     char name[64], line[256];
-    unsigned long long caught = 0;
+    bool found = false;
     snprintf(name, sizeof name, "/proc/%d/status", (int)process);
     FILE *file = fopen(name, "r");
-    while (file && fgets(line, sizeof line, file) && sscanf(line, "SigCgt: %llx", &caught) != 1)
-        ;
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, format, value) == 1;
     if (file)
         fclose(file);
-    return caught >> (number - 1) & 1;
+    return found;
+}
+
+static bool catches(pid_t process, int number)
+{
+    unsigned long long caught;
+    return ask_kernel(process, "SigCgt: %llx", &caught) && (caught >> (number - 1) & 1);
+}
+
+/* By a signal; who is looked at by a debugger is not. */
+static bool is_stopped(pid_t process)
+{
+    char state;
+    return ask_kernel(process, "State: %c", &state) && state == 'T';
 }
 
 /* 0: it has none. */
@@ -216,6 +230,15 @@ static void kill_all(const tasks *t)
         kill(process, SIGKILL);
     if (file)
         fclose(file);
+}
+
+/* When another has failed, who is stopped would not hear of it. */
+static void kill_stopped(const tasks *t)
+{
+    for (int i = 0; i < t->count; i++)
+        for (pid_t process = t->processes[i]; process; process = first_child(process))
+            if (is_stopped(process))
+                kill(process, SIGKILL);
 }
 
 /* Until one ends, or for so long; without the kernel's word of it just that. */
@@ -296,6 +319,8 @@ static void wait_for_all(tasks *t)
             ask_to_save(t);
         if (t->code != EXIT_DONE && failed_at == 0)
             failed_at = seconds_now();
+        if (failed_at > 0)
+            kill_stopped(t);
         if (failed_at > 0 && seconds_now() - failed_at > (double)t->s->deadline + GRACE) {
             if (!killed)
                 say_killed(t);
