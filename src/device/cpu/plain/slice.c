@@ -122,7 +122,7 @@ static int64_t selected(const twi_strided *part, tw_shape shape, int64_t strides
     twi_row_major(shape, strides);
     for (int i = 0; i < part->rank; i++) {
         offset += part->begin[i] * strides[i];
-        strides[i] *= part->stride[i];
+        strides[i] = part->size[i] > 1 ? strides[i] * part->stride[i] : 0; /* of one element it may be any number */
     }
     return offset;
 }
