@@ -12,7 +12,8 @@
 #include <tower/ops.h>
 #include <tower/train.h>
 
-enum { TWT_END_SIDE = 4, TWT_END_VARIABLES = 6, TWT_END_VALUES = 120, TWT_END_FETCHES = 48 };
+enum { TWT_END_SIDE = 4, TWT_END_VARIABLES = 6, TWT_END_VALUES = 300, TWT_END_FETCHES = 48 };
+enum { TWT_END_TOWERS = 4 };
 
 typedef enum twt_end_kind { TWT_DESCENT, TWT_AVERAGE, TWT_DECAY, TWT_MOMENTUM, TWT_TRAINING } twt_end_kind;
 
@@ -192,6 +193,24 @@ static inline tw_output twt_change_count(twt_end *e, tw_output last)
     return tw_group(e->g, (tw_output[]){last, made}, 2);
 }
 
+/* The mean of some towers' gradients, each of its own, joined in one way or another. TensorFlow's nodes are added as a
+ * tree by a rewrite alone: of more than two that gives other bits. */
+static inline const tw_grads *twt_average(twt_end *e, const tw_grads *of_one)
+{
+    static const tw_average_options ways[] = {
+        {0}, {.bucket_bytes = 200}, {.packs = 2}, {.small_bytes = 100}, {.all_reduce = "ring"}};
+    int way = (int)twt_draw(&e->seed, 5), towers = way ? 2 + (int)twt_draw(&e->seed, TWT_END_TOWERS - 1) : 2;
+    tw_output gradients[TWT_END_TOWERS][TWT_END_VARIABLES];
+    tw_grads grads[TWT_END_TOWERS], *list[TWT_END_TOWERS];
+    for (int t = 0; t < towers; t++) {
+        for (int i = 0; i < of_one->count; i++)
+            gradients[t][i] = t || !of_one->gradients[i].node ? twt_gradient(e, i) : of_one->gradients[i];
+        grads[t] = (tw_grads){of_one->count, of_one->variables, gradients[t]};
+        list[t] = &grads[t];
+    }
+    return tw_average_gradients(e->g, list, towers, &ways[way]);
+}
+
 /* As a trainer does, but that something may happen between updates and averages. Returns what comes last. */
 static inline tw_output twt_train(twt_end *e)
 {
@@ -209,7 +228,7 @@ static inline tw_output twt_train(twt_end *e)
     if (twt_one_in(e, 3))
         tw_decouple_weight_decay(optimizer, 0.125f, 0);
     tw_grads grads = {TWT_END_VARIABLES, variables, gradients};
-    tw_output last = tw_apply_gradients(optimizer, &grads, step);
+    tw_output last = tw_apply_gradients(optimizer, twt_one_in(e, 2) ? twt_average(e, &grads) : &grads, step);
     if (twt_one_in(e, 3))
         last = twt_change_count(e, last);
     if (twt_one_in(e, 8))
