@@ -58,7 +58,7 @@ static tw_status make_ports(twi_planning *p)
 
 bool twi_may_lend(const twi_planning *p, const twi_buffer *b)
 {
-    return b->place == TWI_IN_ARENA && b->bytes && p->request->devices->tasks == 1 &&
+    return b->place == TWI_IN_ARENA && b->bytes && !p->request->frame && p->request->devices->tasks == 1 &&
            p->request->devices->items[b->device]->is_host;
 }
 

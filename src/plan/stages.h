@@ -121,7 +121,7 @@ bool twi_makes_variable(const twi_node *node);
 /* True when output 0 of the node is its input 0's memory. */
 bool twi_task_shares(const twi_task *task);
 twi_buffer *twi_buffer_of(twi_value output);
-/* Whether it may lie in a tensor of the caller's, to whom the host's memory can be given. */
+/* Whether it may lie in a tensor of the caller's: it is of the host, in a process that is alone, and no loop's. */
 bool twi_may_lend(const twi_planning *p, const twi_buffer *buffer);
 size_t twi_buffer_room(const twi_buffer *buffer); /* its bytes, rounded up as memory is laid out */
 
