@@ -308,13 +308,14 @@ void TF_SetAttrFuncName(TF_OperationDescription *desc, const char *attr_name, co
     set_attr(desc, attr_name, &message);
 }
 
+/* What is below 0 is not known. */
 static void write_shape(wire *w, const int64_t *dims, int num_dims)
 {
     enum { DIM = 2, UNKNOWN_RANK = 3, SIZE = 1 };
     wire shape = {0};
     for (int i = 0; i < num_dims; i++) {
         wire dim = {0};
-        wire_int(&dim, SIZE, (uint64_t)dims[i]);
+        wire_int(&dim, SIZE, dims[i] < 0 ? (uint64_t)-1 : (uint64_t)dims[i]);
         wire_message(&shape, DIM, &dim);
     }
     if (num_dims < 0)

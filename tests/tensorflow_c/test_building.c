@@ -329,7 +329,7 @@ static void attributes_are_read_as_they_were_set(void **state)
 
     d = TF_NewOperation(graph, "Placeholder", "shaped");
     TF_SetAttrType(d, "dtype", TF_FLOAT);
-    TF_SetAttrShape(d, "shape", (int64_t[]){2, -1, 3}, 3);
+    TF_SetAttrShape(d, "shape", (int64_t[]){2, -5, 3}, 3);
     TF_Operation *shaped = finish(d);
     assert_metadata(shaped, "shape", 0, -1, TF_ATTR_SHAPE, 3);
     TF_OperationGetAttrShape(shaped, "shape", numbers, 3, s);
