@@ -4,6 +4,9 @@
 
 #include "capi.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* ---- XLA, which there is not ------------------------------------------------------------------------------------ */
 
 void TF_EnableXLACompilation(TF_SessionOptions *options, unsigned char enable)
@@ -77,6 +80,73 @@ TF_Buffer *TF_CreateRunOptions(unsigned char enable_full_trace)
     if (enable_full_trace)
         wire_int(&options, TRACE_LEVEL, FULL_TRACE);
     return new_buffer(&options);
+}
+
+static void append_text(wire *text, const char *before, const wire_field *value, const char *behind)
+{
+    wire_append(text, before, strlen(before));
+    if (value)
+        wire_append(text, value->data, value->size);
+    wire_append(text, behind, strlen(behind));
+}
+
+/* Those of its fields that say where it stands, by their numbers. */
+static void append_node(wire *text, const wire_field *node)
+{
+    static const char *const names[] = {NULL, "  name: \"", "  op: \"", "  input: \"", "  device: \""};
+    wire_field field;
+    append_text(text, "node {\n", NULL, "");
+    for (wire_reader r = wire_read(node->data, node->size); wire_next(&r, &field);)
+        if (field.type == 2 && field.number < (int)(sizeof names / sizeof *names))
+            append_text(text, names[field.number], &field, "\"\n");
+    append_text(text, "}\n", NULL, "");
+}
+
+/* Of a message whose nodes are field `node`, and which is deleted; a function's name is in its signature. */
+static char *describe(TF_Buffer *message, int node, bool is_function, size_t *len)
+{
+    enum { SIGNATURE = 1, NAME = 1 };
+    wire text = {0};
+    wire_field field, name;
+    for (wire_reader r = wire_read(message->data, message->length); wire_next(&r, &field);) {
+        wire_reader signature = is_function && field.number == SIGNATURE && field.type == 2
+                                    ? wire_read(field.data, field.size)
+                                    : (wire_reader){0};
+        while (wire_next(&signature, &name))
+            if (name.number == NAME && name.type == 2)
+                append_text(&text, "name: \"", &name, "\"\n");
+        if (field.number == node && field.type == 2)
+            append_node(&text, &field);
+    }
+    TF_DeleteBuffer(message);
+    *len = text.size;
+    wire_append(&text, "", 1);
+    if (!text.failed)
+        return (char *)text.data;
+    wire_free(&text);
+    return NULL;
+}
+
+const char *TF_GraphDebugString(TF_Graph *graph, size_t *len)
+{
+    enum { NODE = 1 };
+    TF_Status status = {0};
+    TF_Buffer *def = TF_NewBuffer();
+    if (def)
+        TF_GraphToGraphDef(graph, def, &status);
+    free(status.message);
+    return def ? describe(def, NODE, false, len) : NULL;
+}
+
+char *TF_FunctionDebugString(TF_Function *func, size_t *len)
+{
+    enum { NODE = 3 };
+    TF_Status status = {0};
+    TF_Buffer *def = TF_NewBuffer();
+    if (def)
+        TF_FunctionToFunctionDef(func, def, &status);
+    free(status.message);
+    return def ? describe(def, NODE, true, len) : NULL;
 }
 
 void TF_MakeInternalErrorStatus(TF_Status *status, const char *errMsg)

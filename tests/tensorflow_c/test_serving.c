@@ -705,6 +705,17 @@ static void configurations_are_made_for_those_who_write_no_messages(void **state
         TF_DeleteBuffer(metadata);
         TF_DeleteTensor(value);
     }
+    size_t length;
+    char *text = (char *)TF_GraphDebugString(graph, &length);
+    assert_non_null(strstr(text, "  name: \"c\"\n  op: \"Const\"\n"));
+    assert_int_equal(strlen(text), length);
+    free(text);
+    TF_Function *function = TF_GraphToFunction(graph, "F", 0, -1, NULL, 0, NULL, 1, &c, NULL, NULL, NULL, s);
+    assert_fine(s);
+    assert_non_null(strstr(text = TF_FunctionDebugString(function, &length), "\"F\""));
+    assert_int_equal(strlen(text), length);
+    free(text);
+    TF_DeleteFunction(function);
     close_session(session, s);
     TF_DeleteBuffer(config);
     TF_DeleteBuffer(traced);

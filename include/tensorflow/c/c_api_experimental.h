@@ -26,6 +26,11 @@ TF_CAPI_EXPORT extern TF_Buffer *TF_CreateConfig(unsigned char enable_xla_compil
 /* RunOptions for TF_SessionRun(), which is traced or not. NULL: memory ran out. */
 TF_CAPI_EXPORT extern TF_Buffer *TF_CreateRunOptions(unsigned char enable_full_trace);
 
+/* The nodes of a graph, and of a function, with their ops, inputs and devices, for people to read; *len: how long the
+ * text is. Yours: free(). NULL: memory ran out. */
+TF_CAPI_EXPORT extern const char *TF_GraphDebugString(TF_Graph *graph, size_t *len);
+TF_CAPI_EXPORT extern char *TF_FunctionDebugString(TF_Function *func, size_t *len);
+
 TF_CAPI_EXPORT extern void TF_MakeInternalErrorStatus(TF_Status *status, const char *errMsg);
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
