@@ -77,7 +77,7 @@ void signals_begin(void)
 
 void signals_hand_on(void)
 {
-    signals_forget(); /* what comes before the other program is there would be noted here, and forgotten with this one */
+    signals_forget(); /* what comes before the other program is there would be noted here, and lost with this one */
     pthread_sigmask(SIG_SETMASK, &inherited, NULL);
 }
 

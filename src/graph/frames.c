@@ -45,8 +45,8 @@ int twi_frame_number(twi_frames *frames, int parent, const char *name)
 static bool is_pivot(const tw_node *node)
 {
     tw_output from = twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 ? node->inputs[0] : (tw_output){0};
-    return node->backward.node || (from.index == 1 && twi_op_is(from.node->op, TWI_SWITCH) &&
-                                   from.node->num_inputs == 2 && twi_op_is(from.node->inputs[1].node->op, TWI_LOOP_COND));
+    bool goes_on = from.node && from.index == 1 && twi_op_is(from.node->op, TWI_SWITCH) && from.node->num_inputs == 2;
+    return node->backward.node || (goes_on && twi_op_is(from.node->inputs[1].node->op, TWI_LOOP_COND));
 }
 
 /* Whether what an edge brings is a value, not a variable itself, or its memory. */

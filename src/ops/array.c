@@ -61,8 +61,8 @@ static tw_status shape_of_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* What is left for the open dimension; -1: it does not come out even. Where dimensions of 0 are given, those of 0 are left
- * out of both products, so that a batch without rows is flattened by [0,-1], too. */
+/* What is left for the open dimension; -1: it does not come out even. Where dimensions of 0 are given, those of 0 are
+ * left out of both products, so that a batch without rows is flattened by [0,-1], too. */
 static int64_t dimension_left(tw_shape in, tw_shape out, int open)
 {
     tw_shape rest = out;

@@ -307,7 +307,7 @@ static void functions_are_called(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid FunctionDef given to TF_FunctionImportFunctionDef");
 }
 
-/* Where a node's op is the function, that node's device is the function's; a function that is an attribute has its own. */
+/* Where a node's op is the function, that node's device is the function's; one that is an attribute has its own. */
 static void functions_are_on_the_device_of_their_call(void **state)
 {
     (void)state;
