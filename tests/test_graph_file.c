@@ -539,6 +539,21 @@ static void a_condition_on_an_unknown_op_says_which(void **state)
         "m", "node 'm' (Merge): it needs 'u': Op type not registered 'Unheard' in this library");
 }
 
+/* A graph is read with nodes that cannot be; what is wrong with them is said when they are run. */
+static void what_is_read_with_a_node_that_cannot_be_is_no_error(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    const char *path = write_file("node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: DT_RESOURCE } }\n"
+                                  "  attr { key: 'value' value { tensor { dtype: DT_RESOURCE tensor_shape { }\n"
+                                  "    resource_handle_val { name: 'a' } } } } }");
+    assert_ok(tw_graph_load(graph, path, NULL, NULL, &error));
+    assert_string_equal(error.message, "");
+    unlink(path);
+    tw_graph_destroy(graph);
+}
+
 /* What goes round can be built up to the NextIteration. */
 static void a_loop_over_an_unknown_op_says_which(void **state)
 {
@@ -579,6 +594,7 @@ int main(void)
         cmocka_unit_test(arrays_of_other_orders_are_turned),
         cmocka_unit_test(a_condition_on_an_unknown_op_says_which),
         cmocka_unit_test(a_loop_over_an_unknown_op_says_which),
+        cmocka_unit_test(what_is_read_with_a_node_that_cannot_be_is_no_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

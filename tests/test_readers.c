@@ -1109,6 +1109,10 @@ static tw_status import(const char *text, double *last)
     if (status == TW_OK)
         status = tw_graph_import(g, wire.data, wire.size, NULL, &error);
     const tw_attr *attr = status == TW_OK ? tw_node_attr(tw_graph_node(g, 0), "value") : NULL;
+    const tw_attr *why = status == TW_OK ? tw_node_attr(tw_graph_node(g, 0), "why") : NULL;
+    assert_true(status != TW_OK || !error.message[0]);
+    if (why) /* the node is kept, and cannot be run */
+        snprintf(error.message, sizeof error.message, "%s", why->s.data);
     if (attr && tw_tensor_dtype(attr->tensor) != TW_STRING)
         *last = tw_tensor_value(attr->tensor, tw_tensor_elements(attr->tensor) - 1);
     twi_text_free(&wire);

@@ -27,11 +27,12 @@ tw_status twi_import_give_up(twi_importer *m, twi_import_item *item, tw_status s
 {
     char text[TW_MESSAGE_SIZE];
     if (m->options->known_only) {
-        snprintf(text, sizeof text, "%s", why); /* it may be the message itself */
+        snprintf(text, sizeof text, "%s", why);
         return twi_fail(m->error, status, "%s", text);
     }
     item->op = NULL;
-    item->why = twi_arena_strdup(&m->arena, why);
+    item->why = twi_arena_strdup(&m->arena, why); /* which may be the message itself, and is the node's from now on */
+    twi_clear_error(m->error);
     return item->why ? TW_OK : twi_import_fail_memory(m);
 }
 
