@@ -168,7 +168,7 @@ static void a_loop_has_many_values(void **state)
 static void many_loops_follow_each_other_and_have_gradients(void **state)
 {
     (void)state;
-    enum { LOOPS = 1200 };
+    enum { LOOPS = 900 };
     begin();
     tw_output values[] = {x}, gradient;
     for (int i = 0; i < LOOPS; i++)
