@@ -416,6 +416,20 @@ static void functions_run_their_control_outputs(void **state)
     close_session(session, s);
 }
 
+/* Puts a function whose definition has these bytes into the graph, and lets go of it. */
+static void add_with_parts(TF_Function *function, const char *const *parts, size_t count)
+{
+    TF_Buffer *def = TF_NewBuffer();
+    TF_FunctionToFunctionDef(function, def, s);
+    assert_fine(s);
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(memmem(def->data, def->length, parts[i], strlen(parts[i])));
+    TF_DeleteBuffer(def);
+    TF_GraphCopyFunction(graph, function, NULL, s);
+    assert_fine(s);
+    TF_DeleteFunction(function);
+}
+
 /* Results keep their names, then arguments, then nodes. */
 static void names_in_functions_differ(void **state)
 {
@@ -442,15 +456,7 @@ static void names_in_functions_differ(void **state)
         "feed_1_0",
         "\x0a\5sum_0\x12\x0bsum_1:sum:0",
     };
-    TF_Buffer *def = TF_NewBuffer();
-    TF_FunctionToFunctionDef(function, def, s);
-    assert_fine(s);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        assert_non_null(memmem(def->data, def->length, parts[i], strlen(parts[i])));
-    TF_DeleteBuffer(def);
-    TF_GraphCopyFunction(graph, function, NULL, s);
-    assert_fine(s);
-    TF_DeleteFunction(function);
+    add_with_parts(function, parts, sizeof parts / sizeof *parts);
     TF_Operation *call = binary(graph, "F", "call", out(constant(graph, "two", int_tensor(2), s)),
                                 out(constant(graph, "three", int_tensor(3), s)), s);
     assert_float_equal(value_of((TF_Output){call, 0}, 0), 5, 0);
@@ -469,16 +475,8 @@ static void arguments_may_be_constants_and_control_outputs(void **state)
     TF_Function *function = TF_GraphToFunctionWithControlOutputs(graph, "F", 0, 1, nodes, 1, &input, 1, &output, NULL,
                                                                  1, controls, &name, NULL, NULL, s);
     assert_fine(s);
-    TF_Buffer *def = TF_NewBuffer();
-    TF_FunctionToFunctionDef(function, def, s);
-    assert_fine(s);
     static const char *const parts[] = {"_output_shapes\x12\x08\x0a\6:\4\x12\2\x08\3", "2\x09\x0a\4seen\x12\1c"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        assert_non_null(memmem(def->data, def->length, parts[i], strlen(parts[i])));
-    TF_DeleteBuffer(def);
-    TF_GraphCopyFunction(graph, function, NULL, s);
-    assert_fine(s);
-    TF_DeleteFunction(function);
+    add_with_parts(function, parts, sizeof parts / sizeof *parts);
     assert_float_equal(value_of(out(unary(graph, "F", "call", out(c), s)), 2), -3, 0);
 }
 

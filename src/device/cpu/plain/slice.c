@@ -38,15 +38,23 @@ static int64_t movable_begin(const twi_run *r, int begins, tw_shape whole, tw_sh
     return offset;
 }
 
+/* A part of that shape, from one array to another, or to a part of it. */
+static twi_move move_between(tw_shape from, tw_shape to, tw_shape part)
+{
+    int64_t strides[2][TW_MAX_RANK];
+    twi_move move = {0};
+    twi_row_major(from, strides[0]);
+    twi_row_major(to, strides[1]);
+    for (int i = 0; i < part.rank; i++)
+        twi_move_axis(&move, part.dims[i], strides[0][i], strides[1][i]);
+    return move;
+}
+
 static tw_status run_dynamic_slice(const twi_run *r)
 {
     const twi_operand *in = &r->input_operands[0], *out = &r->output_operands[0];
-    int64_t strides[2][TW_MAX_RANK], offset = movable_begin(r, 1, in->shape, out->shape);
-    twi_move move = {0};
-    twi_row_major(in->shape, strides[0]);
-    twi_row_major(out->shape, strides[1]);
-    for (int i = 0; i < in->shape.rank; i++)
-        twi_move_axis(&move, out->shape.dims[i], strides[0][i], strides[1][i]);
+    int64_t offset = movable_begin(r, 1, in->shape, out->shape);
+    twi_move move = move_between(in->shape, out->shape, out->shape);
     return twi_move_elements(r, &move, in->dtype, twi_element(r->inputs[0], in->dtype, offset), r->outputs[0]);
 }
 
@@ -59,12 +67,8 @@ static tw_status prepare_dynamic_update(twi_prepare *p)
 static tw_status run_dynamic_update(const twi_run *r)
 {
     const twi_operand *in = &r->input_operands[0], *part = &r->input_operands[1];
-    int64_t strides[2][TW_MAX_RANK], offset = movable_begin(r, 2, in->shape, part->shape);
-    twi_move move = {0};
-    twi_row_major(part->shape, strides[0]);
-    twi_row_major(in->shape, strides[1]);
-    for (int i = 0; i < in->shape.rank; i++)
-        twi_move_axis(&move, part->shape.dims[i], strides[0][i], strides[1][i]);
+    int64_t offset = movable_begin(r, 2, in->shape, part->shape);
+    twi_move move = move_between(part->shape, in->shape, part->shape);
     if (r->outputs[0] != r->inputs[0] && !twi_copy_elements(in->elements, in->dtype, r->inputs[0], r->outputs[0]))
         return twi_fail_memory(r->error, r->node);
     return twi_move_elements(r, &move, in->dtype, r->inputs[1],
