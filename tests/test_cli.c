@@ -374,6 +374,8 @@ static void data_info_refuses_files_cut_short(void **state)
     assert_prints("data_batch_4.bin");
     assert_runs(1, "$T data info nowhere");
     assert_prints("cannot look into 'nowhere': No such file or directory");
+    assert_runs(1, "$T data info cut/data_batch_4.bin");
+    assert_prints("cannot look into 'cut/data_batch_4.bin': Not a directory");
     assert_runs(1, "mkdir bare && $T data info bare");
     assert_prints("no data set in 'bare'");
 }

@@ -175,6 +175,34 @@ static void folders_of_halves_are_taken_as_they_are(void **state)
     }
 }
 
+static void pictures_that_lie_beside_the_folders_of_classes_are_told_of(void **state)
+{
+    (void)state;
+    assert_runs(0, "mkdir -p vehicles/car vehicles/train");
+    for (int i = 0; i < 5; i++) {
+        write_picture(8, 8, red, red, "vehicles/car/%d.png", i);
+        write_picture(8, 8, blue, blue, "vehicles/train/%d.png", i);
+    }
+    assert_message(refusal("vehicles"), "vehicles/train' has pictures in it, expected a folder for each class");
+    assert_runs(0, "cd vehicles && mkdir all && mv car train all && mv all train");
+    tw_dataset *train = load("vehicles", TW_SPLIT_TRAIN, 8, 3);
+    assert_int_equal(tw_dataset_classes(train), 2);
+    assert_int_equal(tw_dataset_count(train), 8);
+    tw_dataset_destroy(train);
+}
+
+/* 65536 at most. */
+static void thousands_of_classes_are_counted_and_too_many_are_refused(void **state)
+{
+    (void)state;
+    assert_runs(0, "mkdir thousands && for i in 1 2 3 4 5; do seq -f c.png,%%g 1001; done >thousands/labels.csv");
+    write_picture(1, 1, red, red, "thousands/c.png");
+    assert_runs(0, "$T data info thousands");
+    assert_prints(" 1000  1001                  4        1\n");
+    assert_runs(0, "seq -f c.png,%%g 65537 >thousands/labels.csv");
+    assert_message(refusal("thousands"), "thousands' has more than 65536 classes: '65537' is one too many");
+}
+
 static void lists_name_files_and_labels(void **state)
 {
     (void)state;
@@ -211,8 +239,14 @@ static void lists_name_files_and_labels(void **state)
     tw_dataset_destroy(train);
     assert_runs(0, "printf 'file,label\\nc.png,house\\nc.png,tree\\nd.png,house\\n' >list/train.csv");
     assert_message(refusal("list"), "train.csv', line 4: there is no file '");
+    assert_runs(0, "printf 'file,label\\r\\n\\r\\nd.png,house\\r\\n' >list/train.csv"); /* empty lines are lines */
+    assert_message(refusal("list"), "train.csv', line 3: there is no file '");
     assert_runs(0, "echo c.png >list/train.csv");
     assert_message(refusal("list"), "line 1: expected 'file,label', found no label");
+    assert_runs(0, "printf '\\357\\273\\277c.png,house\\r\\nc.png,tree' >list/train.csv"); /* as Excel writes UTF-8 */
+    train = load("list", TW_SPLIT_TRAIN, 8, 3);
+    assert_int_equal(tw_dataset_count(train), 2);
+    tw_dataset_destroy(train);
 }
 
 static void arrays_of_numpy_are_images_and_labels(void **state)
@@ -450,6 +484,8 @@ int main(void)
         cmocka_unit_test(folders_are_classes_in_the_order_of_their_names),
         cmocka_unit_test(examples_are_in_the_same_order_wherever_they_lie),
         cmocka_unit_test(folders_of_halves_are_taken_as_they_are),
+        cmocka_unit_test(pictures_that_lie_beside_the_folders_of_classes_are_told_of),
+        cmocka_unit_test(thousands_of_classes_are_counted_and_too_many_are_refused),
         cmocka_unit_test(lists_name_files_and_labels),
         cmocka_unit_test(arrays_of_numpy_are_images_and_labels),
         cmocka_unit_test(arrays_that_are_no_images_or_labels_are_refused),

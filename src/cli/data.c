@@ -5,13 +5,14 @@
 #include "places.h"
 #include "progress.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tower/data.h>
-#include <unistd.h>
 
-enum { MOST_CLASSES = 1000, MOST_CHANNELS = 4 };
+enum { MOST_CHANNELS = 4 };
 
 /* ---- tower data fetch -------------------------------------------------------------------------------------- */
 
@@ -87,7 +88,7 @@ typedef struct info_settings {
 /* Both halves of a data set, looked at. */
 typedef struct survey {
     tw_dataset *half[2]; /* train, test */
-    int64_t counts[2][MOST_CLASSES];
+    int64_t *counts[2]; /* of each class */
     double mean[2][MOST_CHANNELS], stddev[2][MOST_CHANNELS];
 } survey;
 
@@ -149,14 +150,46 @@ static void print_json(const survey *v, const char *directory)
     json_end(&out);
 }
 
+static bool show_reading(void *user, const char *what, int64_t done, int64_t total)
+{
+    progress_update(user, what, done, total);
+    return true;
+}
+
+/* Loads both halves and looks at them. */
+static tw_status look_at(const char *name, const char *directory, survey *v, tw_error *error)
+{
+    progress progress = progress_to(stderr);
+    tw_dataset_options options = {.allow_fewer = true, .progress = show_reading, .user = &progress};
+    tw_status status = TW_OK;
+    progress.unit = "images";
+    progress.quiet = 2;
+    for (int h = 0; h < 2 && status == TW_OK; h++) {
+        status = tw_dataset_load(name, directory, h ? TW_SPLIT_TEST : TW_SPLIT_TRAIN, &options, &v->half[h], error);
+        if (status != TW_OK)
+            break;
+        v->counts[h] = calloc((size_t)tw_dataset_classes(v->half[h]), sizeof *v->counts[h]);
+        if (v->counts[h]) {
+            tw_dataset_info(v->half[h], v->counts[h], v->mean[h], v->stddev[h]);
+        } else {
+            *error = (tw_error){TW_RESOURCE_EXHAUSTED, "out of memory for the counts of the classes"};
+            status = error->status;
+        }
+    }
+    progress_end(&progress);
+    return status;
+}
+
 static int info(const void *given)
 {
     const info_settings *s = given;
     const char *name = tw_dataset_detect(s->directory);
-    if (!name && access(s->directory, R_OK | X_OK) != 0) {
+    DIR *directory = opendir(s->directory);
+    if (!directory) {
         complain("data info", "cannot look into '%s': %s", s->directory, strerror(errno));
         return EXIT_FAILED;
     }
+    closedir(directory);
     if (!name) {
         complain("data info",
                  "no data set in '%s': expected CIFAR-10's data_batch_1.bin to 5 and test_batch.bin (there "
@@ -166,20 +199,16 @@ static int info(const void *given)
         return EXIT_FAILED;
     }
     tw_error error = {0};
-    tw_dataset_options any_size = {.allow_fewer = true};
     survey v = {0};
-    tw_status status = TW_OK;
-    for (int h = 0; h < 2 && status == TW_OK; h++) {
-        status = tw_dataset_load(name, s->directory, h ? TW_SPLIT_TEST : TW_SPLIT_TRAIN, &any_size, &v.half[h], &error);
-        if (status == TW_OK && tw_dataset_classes(v.half[h]) <= MOST_CLASSES)
-            tw_dataset_info(v.half[h], v.counts[h], v.mean[h], v.stddev[h]);
-    }
+    tw_status status = look_at(name, s->directory, &v, &error);
     if (status == TW_OK && s->format == FORMAT_JSON)
         print_json(&v, s->directory);
     else if (status == TW_OK)
         print_text(&v, s->directory);
-    for (int h = 0; h < 2; h++)
+    for (int h = 0; h < 2; h++) {
+        free(v.counts[h]);
         tw_dataset_destroy(v.half[h]);
+    }
     return status == TW_OK ? EXIT_DONE : failed("data info", &error);
 }
 

@@ -3,6 +3,7 @@
 #ifndef TWI_GATHERING_H
 #define TWI_GATHERING_H
 
+#include "base/map.h"
 #include "data/dataset.h"
 #include "image/image.h"
 
@@ -22,6 +23,7 @@ typedef struct twi_gathering {
     const char *directory;
     TWI_ARRAY(twi_found) entries;
     TWI_ARRAY(char *) classes;
+    twi_map class_numbers; /* from their names; each and 1 */
     tw_tensor *images[2]; /* of entries without a path: for training, for testing */
     bool has_halves;      /* somebody says which examples are for testing */
 } twi_gathering;

@@ -31,6 +31,7 @@ static void free_gathering(twi_gathering *g)
         twi_free(g->classes.items[i]);
     twi_array_free(&g->entries);
     twi_array_free(&g->classes);
+    twi_map_free(&g->class_numbers);
     tw_tensor_release(g->images[0]);
     tw_tensor_release(g->images[1]);
 }
@@ -40,26 +41,37 @@ static tw_status no_memory(tw_error *error)
     return twi_fail_memory(error, "reading images");
 }
 
-/* The number of a class; -1: memory ran out, or there are too many. */
-static int class_of(twi_gathering *g, const char *name)
+/* The number of a class, which is a new one if nobody has spoken of it yet. */
+static tw_status class_of(twi_gathering *g, const char *name, int32_t *number, tw_error *error)
 {
-    for (int i = g->classes.count - 1; i >= 0; i--) /* the latest is the likeliest */
-        if (strcmp(g->classes.items[i], name) == 0)
-            return i;
-    char *copy = g->classes.count < MOST_CLASSES ? twi_strdup(name) : NULL;
-    if (copy && twi_push(&g->classes, copy))
-        return g->classes.count - 1;
-    twi_free(copy);
-    return -1;
+    intptr_t found = (intptr_t)twi_map_get(&g->class_numbers, name); /* and 1 */
+    char *copy;
+    if (found > 0) {
+        *number = (int32_t)(found - 1);
+        return TW_OK;
+    }
+    if (g->classes.count == MOST_CLASSES)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "'%s' has more than %d classes: '%s' is one too many. Are these names of classes?",
+                        g->directory, MOST_CLASSES, name);
+    copy = twi_strdup(name);
+    if (!copy || !twi_push(&g->classes, copy)) {
+        twi_free(copy);
+        return no_memory(error);
+    }
+    *number = g->classes.count - 1;
+    return twi_map_put(&g->class_numbers, copy, (void *)(intptr_t)g->classes.count) ? TW_OK : no_memory(error);
 }
 
 tw_status twi_gather(twi_gathering *g, const twi_found *entry, const char *name, const char *class, tw_error *error)
 {
     twi_found added = *entry;
+    tw_status status = class_of(g, class, &added.label, error);
+    if (status != TW_OK)
+        return status;
     added.path = entry->path ? twi_strdup(entry->path) : NULL;
     added.key = twi_crc32c(0, name, strlen(name));
-    added.label = class_of(g, class);
-    if (added.label >= 0 && (added.path || !entry->path) && twi_push(&g->entries, added))
+    if ((added.path || !entry->path) && twi_push(&g->entries, added))
         return TW_OK;
     twi_free(added.path);
     return no_memory(error);
@@ -81,6 +93,22 @@ static bool is_folder(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* Whether some folder in it has a picture, two levels down at most. */
+static bool has_pictures(const char *folder, int levels)
+{
+    char path[TWI_PATH_SIZE];
+    bool found = false;
+    DIR *directory = opendir(folder);
+    for (struct dirent *item; directory && !found && (item = readdir(directory));)
+        if (levels == 0)
+            found = is_picture(item->d_name);
+        else if (item->d_name[0] != '.' && twi_data_path(path, folder, item->d_name) && is_folder(path))
+            found = has_pictures(path, levels - 1);
+    if (directory)
+        closedir(directory);
+    return found;
 }
 
 /* The pictures of one class. */
@@ -133,6 +161,11 @@ static tw_status gather_folders(twi_gathering *g, tw_error *error)
     if (!find_half(g->directory, false, path))
         return gather_classes(g, g->directory, false, error);
     TWI_TRY(gather_classes(g, path, false, error));
+    if (g->entries.count == 0 && has_pictures(path, 0))
+        TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
+                           "'%s' has pictures in it, expected a folder for each class: a folder of this name holds what "
+                           "is for training. If it is a class, put the folders of all classes into another of this name",
+                           path));
     g->has_halves = find_half(g->directory, true, path);
     if (g->has_halves)
         TWI_TRY(gather_classes(g, path, true, error));
@@ -189,13 +222,21 @@ static tw_status gather_line(twi_gathering *g, const char *list, int number, cha
 
 static tw_status gather_list(twi_gathering *g, const char *list, bool test, tw_error *error)
 {
-    char *text = NULL, *rest;
+    static const char mark[] = "\xef\xbb\xbf"; /* Excel begins files in UTF-8 with it */
+    char *text = NULL;
     size_t size;
     int number = 0;
     tw_status status = twi_file_read(list, MOST_CSV, &text, &size, error);
-    for (char *line = status == TW_OK ? strtok_r(text, "\r\n", &rest) : NULL; line && status == TW_OK;
-         line = strtok_r(NULL, "\r\n", &rest))
+    char *line = text, *end;
+    if (status == TW_OK && strncmp(line, mark, strlen(mark)) == 0)
+        line += strlen(mark);
+    for (; status == TW_OK && *line; line = end) {
+        end = line + strcspn(line, "\r\n");
+        size_t ending = end[0] == '\r' && end[1] == '\n' ? 2 : *end != 0;
+        *end = 0;
+        end += ending;
         status = gather_line(g, list, ++number, line, test, error);
+    }
     twi_free(text);
     return status;
 }
@@ -299,22 +340,6 @@ static tw_status gather(twi_gathering *g, tw_error *error)
     if (!any && status == TW_OK)
         status = gather_all_records(g, &any, error);
     return any || status != TW_OK ? status : gather_folders(g, error);
-}
-
-/* Whether some folder in it has a picture, two levels down at most. */
-static bool has_pictures(const char *folder, int levels)
-{
-    char path[TWI_PATH_SIZE];
-    bool found = false;
-    DIR *directory = opendir(folder);
-    for (struct dirent *item; directory && !found && (item = readdir(directory));)
-        if (levels == 0)
-            found = is_picture(item->d_name);
-        else if (item->d_name[0] != '.' && twi_data_path(path, folder, item->d_name) && is_folder(path))
-            found = has_pictures(path, levels - 1);
-    if (directory)
-        closedir(directory);
-    return found;
 }
 
 bool twi_own_is_there(const char *directory)
