@@ -163,8 +163,8 @@ static tw_status gather_folders(twi_gathering *g, tw_error *error)
     TWI_TRY(gather_classes(g, path, false, error));
     if (g->entries.count == 0 && has_pictures(path, 0))
         TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT,
-                           "'%s' has pictures in it, expected a folder for each class: a folder of this name holds what "
-                           "is for training. If it is a class, put the folders of all classes into another of this name",
+                           "'%s' has pictures in it, expected a folder for each class: a folder of this name holds "
+                           "what is for training. If it is a class, put the folders of all into another of this name",
                            path));
     g->has_halves = find_half(g->directory, true, path);
     if (g->has_halves)
