@@ -122,7 +122,8 @@ static void open_terminal(int columns, int rows, const char *format, ...)
     assert_true(t.pid >= 0);
     if (t.pid == 0) {
         signal(SIGINT, SIG_DFL); /* whoever started the tests may have it ignored */
-        setenv("TERM", "xterm", 0);
+        setenv("TERM", "xterm", 1); /* and not what those who run the tests have */
+        unsetenv("NO_COLOR");
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
