@@ -52,28 +52,6 @@ missing_of() { # NEEDS: prints the packages whose probes fail
     done
 }
 
-# Installs what is missing of the needs given; says plainly what to do where it cannot.
-need() { # NEEDS
-    missing=$(missing_of "$1")
-    [ -n "$missing" ] || return 0
-    command -v apt-get >/dev/null ||
-        die "missing:$missing (names of Debian's packages); this system has no apt-get to install them with"
-    as_root=
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || die "missing:$missing; as root: apt-get install$missing"
-        as_root=sudo
-    fi
-    say "installing:$missing"
-    # shellcheck disable=SC2086 # lists of words
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 || {
-        $as_root apt-get update >/dev/null 2>&1 || true
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >&2 ||
-            die "cannot install:$missing; as root: apt-get install$missing"
-    }
-    missing=$(missing_of "$1")
-    [ -z "$missing" ] || die "installed, but still not found:$missing"
-}
-
 # Runs a command whose output goes to a file, and says how far it is by the file's last line: in place on a terminal, else
 # after two seconds and then every half minute. Ends as the command does.
 watched() { # WHAT LOG COMMAND...
@@ -95,6 +73,40 @@ watched() { # WHAT LOG COMMAND...
         printf '\r\033[K'
     fi
     wait "$watched_worker"
+}
+
+install_packages() { # LOG NAME...
+    install_log=$1
+    shift
+    watched installing "$install_log" $as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends "$@"
+}
+
+# Installs what is missing of the needs given; says plainly what to do where it cannot.
+need() { # NEEDS
+    missing=$(missing_of "$1")
+    [ -n "$missing" ] || return 0
+    command -v apt-get >/dev/null ||
+        die "missing:$missing (names of Debian's packages); this system has no apt-get to install them with"
+    as_root=
+    say "installing:$missing"
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || die "missing:$missing; as root: apt-get install$missing"
+        as_root=sudo
+        sudo true || die "sudo does not let you; as root: apt-get install$missing" # what it asks, it asks here
+    fi
+    apt_log=$(mktemp)
+    # shellcheck disable=SC2086 # lists of words
+    install_packages "$apt_log" $missing || {
+        watched 'getting the lists of packages' "$apt_log" $as_root apt-get update || true
+        install_packages "$apt_log" $missing || {
+            cat "$apt_log" >&2
+            die "cannot install:$missing; as root: apt-get install$missing"
+        }
+    }
+    rm -f "$apt_log"
+    missing=$(missing_of "$1")
+    [ -z "$missing" ] || die "installed, but still not found:$missing"
 }
 
 # Configures and builds everything, or what $build_target names, into a directory, with $build_nice before the commands;
