@@ -185,7 +185,7 @@ static void side_by_side_and_one_after_the_other_give_the_same_bits(void **state
 static tw_output take_rows(tw_graph *g, const char *scope, tw_output rows, int32_t rounds)
 {
     tw_output v[] = {tw_scalar(g, 0)};
-    TW_NAME_SCOPE(g, scope) TW_LOOP(g, v, 1)
+    TW_NAME_SCOPE(g, "%s", scope) TW_LOOP(g, v, 1)
     {
         tw_output i = tw_round_number(g);
         tw_while(g, tw_less(g, i, whole(g, rounds)));

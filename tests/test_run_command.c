@@ -115,8 +115,8 @@ static const char *write_values(void)
     for (size_t i = 0; i < sizeof fed / sizeof *fed; i++) {
         char name[8];
         snprintf(name, sizeof name, "%s2", fed[i].name);
-        tw_output x = tw_placeholder(tw_name(g, fed[i].name), fed[i].dtype, TW_SCALAR);
-        tw_identity(tw_name(g, name), x);
+        tw_output x = tw_placeholder(tw_name(g, "%s", fed[i].name), fed[i].dtype, TW_SCALAR);
+        tw_identity(tw_name(g, "%s", name), x);
     }
     tw_constant_floats(tw_name(g, "odd"), TW_SHAPE(4), (float[]){NAN, INFINITY, -INFINITY, 0.1f});
     tw_tensor *texts = tw_tensor_create(TW_STRING, TW_SHAPE(2));
@@ -298,8 +298,8 @@ static void write_typed_graph(void)
     tw_graph *g = tw_graph_create();
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         snprintf(name, sizeof name, "to_%s", tw_dtype_name(types[i]));
-        tw_output fed = tw_placeholder(tw_name(g, tw_dtype_name(types[i])), types[i], TW_UNKNOWN_SHAPE);
-        tw_identity(tw_name(g, name), fed);
+        tw_output fed = tw_placeholder(tw_name(g, "%s", tw_dtype_name(types[i])), types[i], TW_UNKNOWN_SHAPE);
+        tw_identity(tw_name(g, "%s", name), fed);
     }
     assert_ok(tw_graph_export(g, &bytes, &size, &error));
     snprintf(path, sizeof path, "%s/typed.pb", directory);

@@ -612,7 +612,7 @@ static void rules_that_contradict_themselves_are_refused(void **state)
     char command[400];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(command, sizeof command, "%s --train-dir rule3 %s", SMALL_RUN, cases[i].options);
-        assert_runs(2, command);
+        assert_runs(2, "%s", command);
         assert_prints(cases[i].message);
     }
 }

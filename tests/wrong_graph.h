@@ -386,10 +386,10 @@ static inline char *wrong_nodes(tw_dtype dtype, bool by_reference, bool by_value
     tw_graph *h = tw_graph_create();
     char of_name[64];
     snprintf(of_name, sizeof of_name, "%s/of", wrong_scope);
-    tw_output of = tw_placeholder(tw_name(h, of_name), dtype, TW_UNKNOWN_SHAPE), is = {0};
+    tw_output of = tw_placeholder(tw_name(h, "%s", of_name), dtype, TW_UNKNOWN_SHAPE), is = {0};
     void *bytes;
     tw_error error = {0};
-    TW_NAME_SCOPE(h, wrong_scope)
+    TW_NAME_SCOPE(h, "%s", wrong_scope)
     {
         if (by_reference)
             is = other_variable(h, true, number);

@@ -61,7 +61,7 @@ static int count_named(const tw_graph *graph, const char *job)
 
 void cluster_advise(const char *command, const cluster *c, const tw_graph *graph, const tw_devices *devices)
 {
-    char servers_too[64] = "";
+    char servers_too[96] = "";
     int started = tw_devices_tasks(devices);
     int workers = count_named(graph, jobs[WORKER]), servers = count_named(graph, jobs[PS]);
     int wanted = servers + (workers ? workers : 1);

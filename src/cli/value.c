@@ -125,7 +125,7 @@ static bool parse_float(tw_dtype dtype, const char *text, element *value)
 static bool store_complex(tw_dtype dtype, double real, double imaginary, element *value)
 {
     bool is_double = dtype == TW_COMPLEX128;
-    element parts[2];
+    element parts[2] = {0};
     bool fits = store_float(is_double ? TW_FLOAT64 : TW_FLOAT32, real, &parts[0]) &&
                 store_float(is_double ? TW_FLOAT64 : TW_FLOAT32, imaginary, &parts[1]);
     for (int i = 0; i < 2; i++)

@@ -147,7 +147,7 @@ static tw_status NAME(one_of)(const twi_run *r, bool larger)
         REAL x = order <= 0 ? a[m.at_a] : (REAL)0, y = order >= 0 ? b[m.at_b] : (REAL)0;
         memcpy(indices + at * begin.rank, order <= 0 ? m.a + m.at_a * m.rank : m.b + m.at_b * m.rank,
                sizeof *indices * (size_t)begin.rank);
-        values[at++] = x != x || (y == y && larger == (x > y)) ? x : y; /* a NaN shows */
+        values[at++] = isnan((double)x) || (!isnan((double)y) && larger == (x > y)) ? x : y; /* a NaN shows */
     }
     return status;
 }
