@@ -23,7 +23,7 @@ endif()
 # everybody for the development files of these.
 get_target_property(STATIC_LIBRARIES tower_static INTERFACE_LINK_OPTIONS)
 list(APPEND STATIC_LIBRARIES -ldnnl ${PROTOBUF_C_LDFLAGS} ${ARCHIVE_LDFLAGS} ${PNG_LDFLAGS} ${JPEG_LDFLAGS}
-     ${RE2_LDFLAGS} -lz -lgomp -lstdc++ -pthread -ldl -lm)
+     ${RE2_LDFLAGS} ${NETTLE_LDFLAGS} -lz -lgomp -lstdc++ -pthread -ldl -lm)
 list(REMOVE_DUPLICATES STATIC_LIBRARIES)
 list(JOIN STATIC_LIBRARIES " " STATIC_LIBRARIES)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/tower.pc.in ${CMAKE_BINARY_DIR}/tower.pc @ONLY)
