@@ -9,11 +9,11 @@
  *
  * Prints nodes of the graph; seconds for building it and for tw_session_prepare() of a step, in processor time; ns and
  * bytes of memory a node of planning; the first run and a run after it in seconds of the clock. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -171,30 +171,30 @@ static void print(const job *j, const figures *f, double ratio)
     fflush(stdout);
 }
 
-static int number(int argc, char **argv, const char *flag, int otherwise)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], flag) == 0)
-            return atoi(argv[i + 1]);
-    return otherwise;
-}
-
-static bool has(int argc, char **argv, const char *flag)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], flag) == 0)
-            return true;
-    return false;
-}
-
 int main(int argc, char **argv)
 {
-    job j = {.layers = number(argc, argv, "--layers", 0), .towers = number(argc, argv, "--towers", 1),
-             .gpus = number(argc, argv, "--gpus", 0), .identities = has(argc, argv, "--identities"),
-             .json = has(argc, argv, "--json")};
+    static const struct option options[] = {
+        {"layers", required_argument, NULL, 'l'},
+        {"towers", required_argument, NULL, 't'},
+        {"gpus", required_argument, NULL, 'g'},
+        {"identities", no_argument, NULL, 'i'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    job j = {.towers = 1};
+    bool good = true;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (option) {
+        case 'l': j.layers = atoi(optarg); break;
+        case 't': j.towers = atoi(optarg); break;
+        case 'g': j.gpus = atoi(optarg); break;
+        case 'i': j.identities = true; break;
+        case 'j': j.json = true; break;
+        default: good = false;
+        }
     int sizes[] = {60, 600, 6000, 60000}, count = j.layers ? 1 : 4;
     double base = 0;
-    if (j.towers < 1 || j.towers > MOST_TOWERS || j.layers < 0) {
+    if (!good || optind < argc || j.towers < 1 || j.towers > MOST_TOWERS || j.layers < 0) {
         fprintf(stderr, "usage: bench_scale [--layers L] [--towers T, at most %d] [--gpus N] [--identities] [--json]\n",
                 MOST_TOWERS);
         return 2;

@@ -129,6 +129,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    for name in arguments.names:
+        if name not in PROGRAMS:
+            parser.error("there is no program '%s'; there are %s" % (name, ", ".join(PROGRAMS)))
     print("| program | TensorFlow | Tower | Tower is ahead by | in processors' time |\n| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.names or PROGRAMS:
