@@ -413,8 +413,11 @@ static void training_fails_before_it_starts_where_it_cannot_write_or_read(void *
     assert_prints("/dev/null");
     assert_prints_not("step 0");
     assert_runs(1, "$T train cifar10 --data-dir nowhere --train-dir t9");
-    assert_prints("'nowhere'");
-    assert_prints("tower data fetch cifar10");
+    assert_prints("there is no data set in 'nowhere': No such file or directory: expected images of your own");
+    assert_prints("tower data fetch cifar10 --data-dir nowhere");
+    assert_runs(1, "$T train resnet50 --data-dir nowhere --train-dir t9");
+    assert_prints("there is no data set in 'nowhere'");
+    assert_prints_not("fetch");
     write_cifar("scraps", 2);
     assert_runs(1, "truncate -s 5000 scraps/data_batch_2.bin; $T train cifar10 --data-dir scraps --train-dir t9");
     assert_prints("data_batch_");

@@ -6,6 +6,7 @@
 #include "places.h"
 #include "progress.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -95,6 +96,20 @@ tw_dataset *job_data_sizes(const char *command, const job *job)
     return data;
 }
 
+/* Nobody has said what lies there, and it does not show. */
+static void complain_of_nothing(const char *command, const char *directory, const tw_model *model)
+{
+    DIR *there = opendir(directory);
+    const char *why = there ? "" : strerror(errno), *made_for = is_imagenet(model) ? NULL : model->dataset;
+    complain(command,
+             "there is no data set in '%s'%s%s: expected images of your own (a folder for each class, a labels.csv, "
+             "images.npy and labels.npy, or files of records)%s%s%s%s%s",
+             directory, *why ? ": " : "", why, made_for ? ", or what 'tower data fetch " : "", made_for ? made_for : "",
+             made_for ? " --data-dir " : "", made_for ? directory : "", made_for ? "' brings" : "");
+    if (there)
+        closedir(there);
+}
+
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory)
 {
     const tw_model *model = tw_model_at(job->model);
@@ -111,6 +126,10 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
             return NULL;
         if (!name)
             name = tw_dataset_detect(directory);
+        if (!name && job->data_dir) {
+            complain_of_nothing(command, directory, model);
+            return NULL;
+        }
         if (!name)
             name = model->dataset; /* loading it says what was looked for */
         progress progress = progress_to(stderr);
