@@ -191,6 +191,18 @@ static void pictures_that_lie_beside_the_folders_of_classes_are_told_of(void **s
     tw_dataset_destroy(train);
 }
 
+/* With letters of several bytes, some of two columns, and with such that would move the terminal. */
+static void names_of_classes_stand_in_columns(void **state)
+{
+    (void)state;
+    assert_runs(0, "mkdir -p named && : >named/labels.csv && for i in 1 2 3 4 5; do "
+                   "printf 'c.png,Füchse\\nc.png,猫\\nc.png,a\\tb\\n' >>named/labels.csv; done");
+    write_picture(1, 1, red, red, "named/c.png");
+    assert_runs(0, "$T data info named");
+    assert_prints("    0  Füchse                4        1\n    1  a?b                   4        1\n"
+                  "    2  猫                    4        1\n");
+}
+
 /* 65536 at most. */
 static void thousands_of_classes_are_counted_and_too_many_are_refused(void **state)
 {
@@ -485,6 +497,7 @@ int main(void)
         cmocka_unit_test(examples_are_in_the_same_order_wherever_they_lie),
         cmocka_unit_test(folders_of_halves_are_taken_as_they_are),
         cmocka_unit_test(pictures_that_lie_beside_the_folders_of_classes_are_told_of),
+        cmocka_unit_test(names_of_classes_stand_in_columns),
         cmocka_unit_test(thousands_of_classes_are_counted_and_too_many_are_refused),
         cmocka_unit_test(lists_name_files_and_labels),
         cmocka_unit_test(arrays_of_numpy_are_images_and_labels),

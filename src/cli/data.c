@@ -1,4 +1,5 @@
 /* data.c - `tower data fetch` and `tower data info`: getting data sets, and looking at them. */
+#include "cell.h"
 #include "command.h"
 #include "json.h"
 #include "painter.h"
@@ -111,9 +112,11 @@ static void print_text(const survey *v, const char *directory)
         putchar('\n');
     }
     printf("\nlabel  %-14s %8s %8s\n", "class", "train", "test");
-    for (int i = 0; i < tw_dataset_classes(train); i++)
-        printf("%5d  %-14s %8lld %8lld\n", i, tw_dataset_class_name(train, i), (long long)v->counts[0][i],
-               (long long)v->counts[1][i]);
+    for (int i = 0; i < tw_dataset_classes(train); i++) {
+        printf("%5d  ", i);
+        print_cell(tw_dataset_class_name(train, i), 14, INT_MAX, false);
+        printf(" %8lld %8lld\n", (long long)v->counts[0][i], (long long)v->counts[1][i]);
+    }
 }
 
 static void print_json(const survey *v, const char *directory)

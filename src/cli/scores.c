@@ -1,7 +1,10 @@
 /* scores.c - see scores.h. */
 #include "scores.h"
 
+#include "cell.h"
+
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +67,14 @@ void scores_print_classes(const tw_scores *s, const tw_dataset *dataset)
         int rival = rival_of(s, c);
         if (!count)
             continue;
-        printf("  %-*s %8" PRId64 " %7.1f%%", NAME_WIDTH, scores_class_name(dataset, c, name, sizeof name), count,
-               100 * scores_of_class(s, c));
-        if (rival >= 0)
-            printf("  %s (%" PRId64 ")", scores_class_name(dataset, rival, name, sizeof name),
-                   s->confusion[(int64_t)c * s->classes + rival]);
+        printf("  ");
+        print_cell(scores_class_name(dataset, c, name, sizeof name), NAME_WIDTH, INT_MAX, false);
+        printf(" %8" PRId64 " %7.1f%%", count, 100 * scores_of_class(s, c));
+        if (rival >= 0) {
+            printf("  ");
+            print_cell(scores_class_name(dataset, rival, name, sizeof name), 0, INT_MAX, false);
+            printf(" (%" PRId64 ")", s->confusion[(int64_t)c * s->classes + rival]);
+        }
         printf("\n");
     }
 }
@@ -81,11 +87,14 @@ void scores_print_confusion(const tw_scores *s, const tw_dataset *dataset)
         return;
     }
     printf("  %-*s", NAME_WIDTH, "label \\ taken for");
-    for (int k = 0; k < s->classes; k++)
-        printf(" %6.6s", scores_class_name(dataset, k, name, sizeof name));
+    for (int k = 0; k < s->classes; k++) {
+        printf(" ");
+        print_cell(scores_class_name(dataset, k, name, sizeof name), 6, 6, true);
+    }
     printf("\n");
     for (int c = 0; c < s->classes; c++) {
-        printf("  %-*.*s", NAME_WIDTH, NAME_WIDTH, scores_class_name(dataset, c, name, sizeof name));
+        printf("  ");
+        print_cell(scores_class_name(dataset, c, name, sizeof name), NAME_WIDTH, NAME_WIDTH, false);
         for (int k = 0; k < s->classes; k++)
             printf(" %6" PRId64, s->confusion[(int64_t)c * s->classes + k]);
         printf("\n");
