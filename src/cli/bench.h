@@ -31,7 +31,7 @@ typedef struct bench {
     int64_t data_examples; /* of an epoch */
     const char *optimizer;
     const char *names[BENCH_MOST_DEVICES]; /* "/gpu:0": where towers may go */
-    char texts[BENCH_MOST_DEVICES][40];
+    char texts[BENCH_MOST_DEVICES][64];
     int num_devices;       /* of all tasks together */
     int tasks;
     bool on_gpus;

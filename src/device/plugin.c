@@ -230,6 +230,7 @@ static void open_where_the_loader_looks(void)
         Dl_serinfo info;
         char room[1 << 14];
     } paths;
+    const Dl_serpath *folders = paths.info.dls_serpath; /* an array of 0 in glibc's header, more are behind it */
     Dl_serinfo size;
     void *self = dlopen(NULL, RTLD_NOW);
     if (self && dlinfo(self, RTLD_DI_SERINFOSIZE, &size) == 0 && size.dls_size <= sizeof paths) {
@@ -237,8 +238,8 @@ static void open_where_the_loader_looks(void)
         paths.info.dls_cnt = size.dls_cnt;
         if (dlinfo(self, RTLD_DI_SERINFO, &paths.info) == 0)
             for (unsigned i = 0; i < paths.info.dls_cnt; i++)
-                if (paths.info.dls_serpath[i].dls_name[0] == '/')
-                    open_in_folder(paths.info.dls_serpath[i].dls_name, strlen(paths.info.dls_serpath[i].dls_name));
+                if (folders[i].dls_name[0] == '/')
+                    open_in_folder(folders[i].dls_name, strlen(folders[i].dls_name));
     }
     if (self)
         dlclose(self);
