@@ -41,6 +41,30 @@ struct twi_match {
     twi_node *nodes[TWI_PATTERN_CLAUSES];
 };
 
+/* ---- which ops there are ----------------------------------------------------------------------------------------- */
+
+enum { MOST_OPS = 1024 }; /* a power of two, well above how many ops there are */
+
+/* The ops that a region has nodes of. */
+typedef struct op_set {
+    const twi_op *slots[MOST_OPS];
+} op_set;
+
+static size_t find_op(const op_set *set, const twi_op *op)
+{
+    size_t at = twi_hash_mix(0, (uintptr_t)op) & (MOST_OPS - 1);
+    while (set->slots[at] && set->slots[at] != op)
+        at = (at + 1) & (MOST_OPS - 1);
+    return at;
+}
+
+static void list_ops(const twi_region *region, op_set *set)
+{
+    *set = (op_set){0};
+    for (int id = 0; id < region->nodes.count; id++)
+        set->slots[find_op(set, region->nodes.items[id]->op)] = region->nodes.items[id]->op;
+}
+
 /* ---- reading rows; a malformed one is a bug of ours -------------------------------------------------------------- */
 
 static const char *skip(const char *at)
@@ -113,23 +137,37 @@ static const char *read_call(pattern *p, const char *at, clause *c)
     return skip(at + 1);
 }
 
-static void read_pattern(const twi_fusion *row, pattern *p)
+static bool is_there(const clause *c, const op_set *set)
 {
-    *p = (pattern){.row = row};
+    bool there = false;
+    for (int i = 0; i < c->num_ops && !there; i++)
+        there = set->slots[find_op(set, c->ops[i])] != NULL;
+    return there;
+}
+
+/* Reads as far as there is a node for each clause that must have one: most rows end at their first. False: there is
+ * none. */
+static bool read_pattern(const twi_fusion *row, const op_set *set, pattern *p)
+{
+    p->row = row;
+    p->num_names = p->num_clauses = p->num_products = 0;
     for (const char *at = skip(row->find); *at; at = skip(at + (*at == ';'))) {
         clause *c = &p->clauses[p->num_clauses++];
-        c->optional = *at == '?';
-        c->stays = *at == '&';
+        *c = (clause){.optional = *at == '?', .stays = *at == '&'};
         at = read_results(p, at + (c->optional || c->stays), c);
         assert(*at == '=');
         at = read_call(p, at + 1, c);
+        if (!c->optional && !is_there(c, set))
+            return false;
     }
     for (const char *at = skip(row->make); *at; at = skip(at + (*at == ';'))) {
         clause *c = &p->products[p->num_products++];
+        *c = (clause){.num_ops = 0};
         at = read_call(p, at, c);
         assert(strncmp(at, "->", 2) == 0);
         at = read_results(p, skip(at + 2), c);
     }
+    return true;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -462,41 +500,6 @@ static bool search(twi_match *m, int k)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_OPS = 1024 }; /* a power of two, well above how many ops there are */
-
-/* The ops that a region has nodes of. */
-typedef struct op_set {
-    const twi_op *slots[MOST_OPS];
-} op_set;
-
-static size_t find_op(const op_set *set, const twi_op *op)
-{
-    size_t at = twi_hash_mix(0, (uintptr_t)op) & (MOST_OPS - 1);
-    while (set->slots[at] && set->slots[at] != op)
-        at = (at + 1) & (MOST_OPS - 1);
-    return at;
-}
-
-static void list_ops(const twi_region *region, op_set *set)
-{
-    *set = (op_set){0};
-    for (int id = 0; id < region->nodes.count; id++)
-        set->slots[find_op(set, region->nodes.items[id]->op)] = region->nodes.items[id]->op;
-}
-
-/* Whether there is a node for each clause that must have one. */
-static bool may_apply(const pattern *p, const op_set *set)
-{
-    bool may = true;
-    for (int k = 0; k < p->num_clauses && may; k++) {
-        const clause *c = &p->clauses[k];
-        may = c->optional;
-        for (int i = 0; i < c->num_ops && !may; i++)
-            may = set->slots[find_op(set, c->ops[i])] != NULL;
-    }
-    return may;
-}
-
 /* Whether the row is for nodes of this one's type. */
 static bool is_for(const twi_rewriting *r, const pattern *p, const twi_node *node)
 {
@@ -528,13 +531,11 @@ tw_status twi_apply_fusions(twi_rewriting *r, const twi_fusion *rows, int count,
     if (!p)
         return twi_fail_memory(error, "reading patterns");
     list_ops(r->region, &ops);
-    for (int i = 0; i < count && r->region->error.status == TW_OK; i++) {
-        read_pattern(&rows[i], p);
-        if (may_apply(p, &ops) && apply_row(r, p)) {
+    for (int i = 0; i < count && r->region->error.status == TW_OK; i++)
+        if (read_pattern(&rows[i], &ops, p) && apply_row(r, p)) {
             twi_region_sweep(r->region);
             list_ops(r->region, &ops);
         }
-    }
     twi_free(p);
     return twi_region_check(r->region, error);
 }
