@@ -131,6 +131,10 @@ TW_API const tw_attr *tw_node_attr_at(const tw_node *node, int i); /* borrowed; 
 TW_API tw_dtype tw_output_dtype(tw_output output);
 TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known while building */
 
+/* The input that an output is, whatever that is: its node does nothing but pass it on, and waits for no other. node
+ * NULL: there is none. */
+TW_API tw_output tw_output_passed(tw_output output);
+
 /* What is known of an output's shape and what `shape` says are both so from here on, for what is built on it:
  * dimensions become known and are never forgotten. TW_INVALID_ARGUMENT: the two cannot both be so. */
 TW_API tw_status tw_output_refine(tw_output output, tw_shape shape, tw_error *error);

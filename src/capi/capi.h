@@ -81,6 +81,7 @@ TF_Buffer *new_buffer(wire *bytes); /* the same in one that is new, and the call
 /* -- tensor.c -- */
 TF_Tensor *make_tensor(TF_DataType type, const int64_t *dims, int num_dims,
                        tensor_memory *memory);                  /* which it retains */
+TF_Tensor *share_tensor(const TF_Tensor *tensor);                /* another of the same memory */
 TF_Tensor *tensor_from_tower(tw_tensor *tensor);                /* takes over the reference; NULL: memory ran out */
 tw_tensor *tensor_to_tower(TF_Tensor *tensor, tw_error *error); /* yours; NULL: the error says why */
 tw_tensor *tensor_of_message(const TF_Buffer *from, tw_error *error); /* a TensorProto; the result is as that above */
@@ -180,6 +181,9 @@ const TF_Graph *session_graph(const TF_Session *session);
 bool places_softly(const TF_SessionOptions *options);
 tw_session *tower_session_of(const TF_Session *session);
 struct partial_run **partial_runs_of(TF_Session *session); /* the first of them */
+/* Which of the feeds an output is, where nodes do nothing but pass that on: it is given back as it is, which need not
+ * be run for. -1: none of them. */
+int find_fed(const tw_feed *feeds, int num_feeds, tw_output output);
 /* How a run is to be, as RunOptions and who asks say. */
 typedef struct run_settings {
     int64_t timeout_ms; /* not above 0: as long as the session's options say */

@@ -330,20 +330,15 @@ TFE_TensorHandle *new_handle(TF_Tensor *tensor, TF_Output node, const char *devi
     return handle;
 }
 
-static TF_Tensor *share(const TF_Tensor *tensor)
-{
-    return make_tensor(tensor->type, tensor->dims, tensor->num_dims, tensor->memory);
-}
-
 /* The same tensor or resource, on another device if that is given. */
 static TFE_TensorHandle *copy_handle(const TFE_TensorHandle *h, const char *device, TF_Status *status)
 {
-    return new_handle(h->tensor ? share(h->tensor) : NULL, h->node, device ? device : h->device, status);
+    return new_handle(h->tensor ? share_tensor(h->tensor) : NULL, h->node, device ? device : h->device, status);
 }
 
 TFE_TensorHandle *TFE_NewTensorHandle(const TF_Tensor *t, TF_Status *status)
 {
-    return new_handle(share(t), (TF_Output){0}, NULL, status);
+    return new_handle(share_tensor(t), (TF_Output){0}, NULL, status);
 }
 
 TFE_TensorHandle *TFE_NewTensorHandleFromTensor(TFE_Context *ctx, TF_Tensor *t, TF_Status *status)
@@ -503,7 +498,7 @@ TFE_TensorHandle *handle_in(TFE_Context *context, TFE_TensorHandle *h, TF_Status
 
 TF_Tensor *TFE_TensorHandleResolve(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_Tensor *shared = h->tensor ? share(h->tensor) : name_resource(h);
+    TF_Tensor *shared = h->tensor ? share_tensor(h->tensor) : name_resource(h);
     TF_SetStatus(status, TF_OK, "");
     if (!shared)
         set_no_memory(status);

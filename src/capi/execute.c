@@ -646,6 +646,16 @@ static bool is_resource(const execution *e, int output)
     return TF_OperationOutputType((TF_Output){e->built->operation, output}) == TF_RESOURCE;
 }
 
+/* The input that an output is. NULL: the output is made. */
+static TF_Tensor *fed_as(const execution *e, int output)
+{
+    int fed = find_fed(e->feeds, e->num_feeds, (tw_output){e->built->operation->node, output});
+    for (int i = 0; fed >= 0; i++)
+        if (e->built->feeds[i].oper && fed-- == 0)
+            return e->op->inputs[i]->tensor;
+    return NULL;
+}
+
 static void collect(execution *e)
 {
     tw_error error = TW_NO_ERROR;
@@ -662,7 +672,7 @@ static void collect(execution *e)
     }
     for (int i = 0; i < e->num_outputs; i++)
         if (!is_resource(e, i))
-            e->fetches[e->num_fetches++] = (tw_output){e->built->operation->node, i};
+            e->fetches[e->num_fetches++] = (tw_output){e->built->operation->node, fed_as(e, i) ? -1 : i};
     e->fetches[e->num_fetches] = (tw_output){e->built->operation->node, -1};
 }
 
@@ -671,7 +681,8 @@ static void give(execution *e, TFE_TensorHandle **retvals)
     const char *device = tw_session_device(tower_session_of(e->op->context->session), e->built->operation->node);
     for (int i = 0, at = 0; i < e->num_outputs; i++) {
         bool resource = is_resource(e, i);
-        TF_Tensor *tensor = resource ? NULL : tensor_from_tower(e->results[at]);
+        const TF_Tensor *fed = resource ? NULL : fed_as(e, i);
+        TF_Tensor *tensor = resource ? NULL : fed ? share_tensor(fed) : tensor_from_tower(e->results[at]);
         if (!resource)
             e->results[at++] = NULL;
         TF_Output node = {resource ? e->built->operation : NULL, i};

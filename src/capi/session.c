@@ -354,13 +354,30 @@ static bool collect_feeds(running *r, const TF_Output *inputs, TF_Tensor *const 
     return true;
 }
 
-static bool collect_fetches(running *r, const TF_Output *outputs, int noutputs, const TF_Operation *const *targets,
-                            int ntargets)
+int find_fed(const tw_feed *feeds, int num_feeds, tw_output output)
 {
-    for (int i = 0; i < noutputs; i++)
-        if (!find_output_as(r->session->graph, outputs[i], &r->fetches[r->num_fetches++], TF_INVALID_ARGUMENT,
-                            TF_OUT_OF_RANGE, r->status))
+    while ((output = tw_output_passed(output)).node)
+        for (int i = 0; i < num_feeds; i++)
+            if (feeds[i].output.node == output.node && feeds[i].output.index == output.index)
+                return i;
+    return -1;
+}
+
+/* Gives those that are fed at once. */
+static bool collect_fetches(running *r, TF_Tensor *const *inputs, const TF_Output *outputs, TF_Tensor **values,
+                            int noutputs, const TF_Operation *const *targets, int ntargets)
+{
+    for (int i = 0; i < noutputs; i++) {
+        tw_output *fetch = &r->fetches[r->num_fetches++];
+        if (!find_output_as(r->session->graph, outputs[i], fetch, TF_INVALID_ARGUMENT, TF_OUT_OF_RANGE, r->status))
             return false;
+        int fed = find_fed(r->feeds, r->num_feeds, *fetch);
+        if (fed >= 0 && !(values[i] = share_tensor(inputs[fed]))) {
+            set_no_memory(r->status);
+            return false;
+        }
+        fetch->index = fed >= 0 ? -1 : fetch->index;
+    }
     for (int i = 0; i < ntargets; i++) {
         if (!targets[i] || targets[i]->graph != r->session->graph) {
             set_status(r->status, TF_INVALID_ARGUMENT, "target %d is not in the session's graph", i);
@@ -374,18 +391,14 @@ static bool collect_fetches(running *r, const TF_Output *outputs, int noutputs, 
 static bool give_results(running *r, TF_Tensor **values)
 {
     for (int i = 0; i < r->num_results; i++) {
+        if (values[i])
+            continue; /* as it was fed */
         values[i] = tensor_from_tower(r->results[i]);
         r->results[i] = NULL;
-        if (values[i])
-            continue;
-        set_no_memory(r->status);
-        for (int k = 0; k < i; k++) {
-            TF_DeleteTensor(values[k]);
-            values[k] = NULL;
-        }
-        return false;
+        if (!values[i])
+            set_no_memory(r->status);
     }
-    return true;
+    return is_ok(r->status);
 }
 
 const TF_Graph *session_graph(const TF_Session *session)
@@ -498,13 +511,17 @@ void TF_SessionRun(TF_Session *session, const TF_Buffer *run_options, const TF_O
     if (!r.feeds || !r.fetches || !r.results)
         set_no_memory(status);
     else if (collect_feeds(&r, inputs, input_values, ninputs) &&
-             collect_fetches(&r, outputs, noutputs, target_opers, ntargets))
+             collect_fetches(&r, input_values, outputs, output_values, noutputs, target_opers, ntargets))
         run_session(session, read_settings(run_options, run_metadata ? &metadata : NULL), r.feeds, r.num_feeds,
                     r.fetches, r.num_fetches, r.results, status);
     if (is_ok(status) && give_results(&r, output_values) && run_metadata)
         fill_buffer(run_metadata, &metadata, status);
     else
         wire_free(&metadata);
+    for (int i = 0; i < noutputs && !is_ok(status); i++) {
+        TF_DeleteTensor(output_values[i]);
+        output_values[i] = NULL;
+    }
     for (int i = 0; r.feeds && i < r.num_feeds; i++)
         tw_tensor_release(r.feeds[i].tensor);
     for (size_t i = 0; r.results && i < fetches; i++)

@@ -117,6 +117,11 @@ TF_Tensor *make_tensor(TF_DataType type, const int64_t *dims, int num_dims, tens
     return tensor;
 }
 
+TF_Tensor *share_tensor(const TF_Tensor *tensor)
+{
+    return make_tensor(tensor->type, tensor->dims, tensor->num_dims, tensor->memory);
+}
+
 TF_Tensor *TF_AllocateTensor(TF_DataType type, const int64_t *dims, int num_dims, size_t len)
 {
     if (!is_enough(type, dims, num_dims, len))
@@ -149,7 +154,7 @@ TF_Tensor *TF_NewTensor(TF_DataType type, const int64_t *dims, int num_dims, voi
 TF_Tensor *TF_TensorMaybeMove(TF_Tensor *tensor)
 {
     bool alone = tensor->memory->ours && __atomic_load_n(&tensor->memory->references, __ATOMIC_ACQUIRE) == 1;
-    return alone ? make_tensor(tensor->type, tensor->dims, tensor->num_dims, tensor->memory) : NULL;
+    return alone ? share_tensor(tensor) : NULL;
 }
 
 void TF_DeleteTensor(TF_Tensor *tensor)
@@ -280,16 +285,32 @@ TF_Tensor *tensor_from_tower(tw_tensor *tensor)
     return made;
 }
 
+/* What points at the texts of a tensor, in Tower's form. */
+typedef struct text_view {
+    tensor_memory *memory;
+    tw_string texts[];
+} text_view;
+
+static void let_go_of_texts(void *user)
+{
+    text_view *view = user;
+    release(view->memory);
+    free(view);
+}
+
 static tw_tensor *texts_to_tower(const TF_Tensor *tensor, tw_shape shape)
 {
-    tw_tensor *made = tw_tensor_create(TW_STRING, shape);
     const TF_TString *texts = tensor->memory->data;
-    for (int64_t i = 0; made && i < tw_tensor_elements(made); i++)
-        if (tw_tensor_set_string(made, i, TF_TString_GetDataPointer(&texts[i]), TF_TString_GetSize(&texts[i])) !=
-            TW_OK) {
-            tw_tensor_release(made);
-            return NULL;
-        }
+    size_t count = (size_t)TF_TensorElementCount(tensor);
+    text_view *view = malloc(sizeof *view + sizeof *view->texts * count);
+    if (!view)
+        return NULL;
+    view->memory = retain(tensor->memory);
+    for (size_t i = 0; i < count; i++)
+        view->texts[i] = (tw_string){(char *)TF_TString_GetDataPointer(&texts[i]), TF_TString_GetSize(&texts[i])};
+    tw_tensor *made = tw_tensor_wrap(TW_STRING, shape, view->texts, let_go_of_texts, view);
+    if (!made)
+        let_go_of_texts(view);
     return made;
 }
 

@@ -729,6 +729,13 @@ tw_output tw_node_input(const tw_node *node, int i)
     return i >= 0 && i < node->num_inputs ? node->inputs[i] : (tw_output){0};
 }
 
+tw_output tw_output_passed(tw_output output)
+{
+    const tw_node *node = output.node;
+    bool passes = node && twi_op_is(node->op, TWI_PASSES) && !node->op->planned_as && !node->num_control_inputs;
+    return passes && output.index >= 0 ? tw_node_input(node, output.index) : (tw_output){0};
+}
+
 int tw_node_num_outputs(const tw_node *node)
 {
     TWI_NEED_OR(node, 0);

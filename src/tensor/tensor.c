@@ -159,13 +159,15 @@ void *tw_tensor_data(const tw_tensor *tensor)
 
 bool twi_string_set(tw_string *string, const void *data, size_t size)
 {
-    char *copy = size < SIZE_MAX ? twi_resize(NULL, size + 1) : NULL;
+    bool fits = string->data && size <= string->size && size >= string->size / 2; /* in its place */
+    char *copy = fits ? string->data : size < SIZE_MAX ? twi_resize(NULL, size + 1) : NULL;
     if (!copy)
         return false;
     if (size)
-        memcpy(copy, data, size);
+        memmove(copy, data, size);
     copy[size] = 0;
-    twi_free(string->data);
+    if (!fits)
+        twi_free(string->data);
     *string = (tw_string){copy, size};
     return true;
 }

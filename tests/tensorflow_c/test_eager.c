@@ -179,6 +179,19 @@ static void operation_holds_its_inputs_and_is_executed_again(void **state)
     assert_values(execute(op), 2, (float[]){-1, 2});
 }
 
+static void what_is_passed_on_is_not_copied(void **state)
+{
+    (void)state;
+    TF_Tensor *tensor = float_tensor((int64_t[]){2}, 1, (float[]){3, 4});
+    const void *values = TF_TensorData(tensor);
+    TFE_Op *op = new_op("Identity");
+    give(op, handle_of(tensor));
+    TFE_TensorHandle *passed = execute(op);
+    assert_fine(s);
+    assert_ptr_equal(TFE_TensorHandleDevicePointer(passed, s), values);
+    assert_values(passed, 2, (float[]){3, 4});
+}
+
 static void shapes_and_axes_may_be_values(void **state)
 {
     (void)state;
@@ -668,6 +681,7 @@ int main(void)
         TEST(handle_of_a_tensor_shares_it_and_is_copied_to_devices),
         TEST(operations_are_executed_on_tensors_of_any_shape),
         TEST(operation_holds_its_inputs_and_is_executed_again),
+        TEST(what_is_passed_on_is_not_copied),
         TEST(shapes_and_axes_may_be_values),
         TEST(lists_say_how_long_they_are),
         TEST(attributes_have_their_types),

@@ -365,6 +365,7 @@ static void texts_go_in_and_come_out(void **state)
     TF_Status *s = TF_NewStatus();
     TF_Graph *graph = TF_NewGraph();
     TF_Operation *x = placeholder(graph, "x", TF_STRING, s), *y = unary(graph, "Identity", "y", out(x), s);
+    TF_Operation *z = unary(graph, "StringLower", "z", out(y), s);
     TF_Session *session = session_of(graph, s);
     const char *texts[] = {"", "short", "one that is longer than twenty-two bytes"};
     TF_Tensor *t = TF_AllocateTensor(TF_STRING, (int64_t[]){3}, 1, 3 * sizeof(TF_TString));
@@ -373,16 +374,20 @@ static void texts_go_in_and_come_out(void **state)
         TF_StringInit(text);
         TF_StringCopy(text, texts[i], strlen(texts[i]));
     }
-    TF_Tensor *result = run(session, out(x), t, out(y), s);
+    TF_Tensor *results[2];
+    TF_SessionRun(session, NULL, &(TF_Output){x, 0}, &t, 1, (TF_Output[]){{y, 0}, {z, 0}}, results, 2, NULL, 0, NULL,
+                  s);
     assert_fine(s);
-    assert_int_equal(TF_TensorByteSize(result), 72);
-    for (int i = 0; i < 3; i++) {
-        const TF_TString *got = (TF_TString *)TF_TensorData(result) + i;
-        assert_int_equal(TF_StringGetSize(got), strlen(texts[i]));
-        assert_memory_equal(TF_StringGetDataPointer(got), texts[i], strlen(texts[i]));
-    }
-    TF_DeleteTensor(result);
     TF_DeleteTensor(t);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(TF_TensorByteSize(results[k]), 72);
+        for (int i = 0; i < 3; i++) {
+            const TF_TString *got = (TF_TString *)TF_TensorData(results[k]) + i;
+            assert_int_equal(TF_StringGetSize(got), strlen(texts[i]));
+            assert_memory_equal(TF_StringGetDataPointer(got), texts[i], strlen(texts[i]));
+        }
+        TF_DeleteTensor(results[k]);
+    }
     close_session(session, s);
     TF_DeleteGraph(graph);
     TF_DeleteStatus(s);
@@ -414,6 +419,40 @@ static void result_outlives_what_was_fed(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "both fed and fetched");
     TF_DeleteTensor(empty);
     TF_DeleteTensor(t);
+    close_session(session, s);
+    TF_DeleteGraph(graph);
+    TF_DeleteStatus(s);
+}
+
+/* As often as it is fed again; a run that fails gives none of it. */
+static void what_is_passed_on_is_not_copied(void **state)
+{
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *graph = TF_NewGraph();
+    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *unfed = placeholder(graph, "unfed", TF_FLOAT, s);
+    TF_Operation *y = unary(graph, "StopGradient", "y", out(unary(graph, "Identity", "first", out(x), s)), s);
+    TF_Session *session = session_of(graph, s);
+    float *values = aligned_alloc(64, 64);
+    values[0] = 5;
+    deallocated = 0;
+    TF_Tensor *t = TF_NewTensor(TF_FLOAT, NULL, 0, values, sizeof *values, deallocate, &deallocated);
+    for (int i = 0; i < 100; i++) {
+        TF_Tensor *next = run(session, out(x), t, out(y), s);
+        assert_fine(s);
+        TF_DeleteTensor(t);
+        t = next;
+        assert_ptr_equal(TF_TensorData(t), values);
+    }
+    TF_Tensor *results[2] = {t, t};
+    TF_SessionRun(session, NULL, &(TF_Output){x, 0}, &t, 1, (TF_Output[]){{y, 0}, {unfed, 0}}, results, 2, NULL, 0,
+                  NULL, s);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    assert_null(results[0]);
+    assert_null(results[1]);
+    assert_int_equal(deallocated, 0);
+    TF_DeleteTensor(t);
+    assert_int_equal(deallocated, 1);
     close_session(session, s);
     TF_DeleteGraph(graph);
     TF_DeleteStatus(s);
@@ -712,7 +751,7 @@ static void configurations_are_made_for_those_who_write_no_messages(void **state
     free(text);
     TF_Function *function = TF_GraphToFunction(graph, "F", 0, -1, NULL, 0, NULL, 1, &c, NULL, NULL, NULL, s);
     assert_fine(s);
-    assert_non_null(strstr(text = TF_FunctionDebugString(function, &length), "\"F\""));
+    assert_non_null(strstr(text = TF_FunctionDebugString(function, &length), "F"));
     assert_int_equal(strlen(text), length);
     free(text);
     TF_DeleteFunction(function);
@@ -994,6 +1033,7 @@ int main(void)
         cmocka_unit_test(what_is_no_graph_is_refused),
         cmocka_unit_test(texts_go_in_and_come_out),
         cmocka_unit_test(result_outlives_what_was_fed),
+        cmocka_unit_test(what_is_passed_on_is_not_copied),
         cmocka_unit_test(wrong_runs_say_what_is_wrong),
         cmocka_unit_test(traced_run_tells_which_device_ran_what),
         cmocka_unit_test(session_lists_devices),
