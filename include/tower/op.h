@@ -35,6 +35,8 @@ typedef struct tw_op_attr {
     int num_types;
     const char *const *strings; /* [num_strings] those that it may be; none: any */
     int num_strings;
+    bool has_minimum;           /* in TensorFlow, of its value or of a list's length: */
+    int minimum;
 } tw_op_attr;
 
 typedef struct tw_op_info {

@@ -609,6 +609,23 @@ static bool keep_attrs(const TF_OperationDescription *d, TF_Operation *oper)
     return kept;
 }
 
+/* Whether what was made has what its row says at the least: Tower itself builds with less, too. */
+static bool check_minima(TF_Operation *made, TF_Status *status)
+{
+    const tw_op_info *op = op_of(made);
+    for (int i = 0; op && i < op->num_attrs && is_ok(status); i++) {
+        const tw_op_attr *row = &op->attrs[i];
+        const tw_attr *attr = row->has_minimum ? tw_node_attr(made->node, row->name) : NULL;
+        bool number = row->kind == TW_ATTR_INT;
+        int64_t value = !attr ? row->minimum : number ? attr->i : attr->count;
+        if (value < row->minimum)
+            set_status(status, TF_INVALID_ARGUMENT, "%s for attr '%s' of %lld must be at least minimum %d: %s '%s'",
+                       number ? "Value" : "Length", row->name, (long long)value, row->minimum, op->name,
+                       TF_OperationName(made));
+    }
+    return is_ok(status);
+}
+
 static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
 {
     wire def = {0};
@@ -644,6 +661,8 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
     wire_free(&def);
     if (is_ok(status) && !sync_graph(d->graph))
         set_no_memory(status);
+    if (is_ok(status) && !check_minima(operation_of(d->graph, node), status))
+        take_back(d->graph, before);
     if (is_ok(status) && !keep_attrs(d, operation_of(d->graph, node))) {
         take_back(d->graph, before);
         set_no_memory(status);

@@ -200,12 +200,16 @@ static void write_value(wire *w, int field, const tw_attr *value)
 
 static void write_attr(wire *w, int field, const tw_op_attr *attr)
 {
-    enum { NAME = 1, KIND = 2, DEFAULT = 3, ALLOWED = 7 };
+    enum { NAME = 1, KIND = 2, DEFAULT = 3, HAS_MINIMUM = 5, MINIMUM = 6, ALLOWED = 7 };
     wire message = {0}, allowed = {0}, list = {0}, packed = {0};
     wire_text(&message, NAME, attr->name);
     wire_text(&message, KIND, kind_text(attr->kind));
     if (attr->is_optional)
         write_value(&message, DEFAULT, &attr->initial);
+    if (attr->has_minimum)
+        wire_int(&message, HAS_MINIMUM, 1);
+    if (attr->minimum)
+        wire_int(&message, MINIMUM, (uint64_t)(int64_t)attr->minimum);
     for (int i = 0; i < attr->num_types; i++)
         wire_packed(&packed, (uint64_t)attr->types[i]);
     for (int i = 0; i < attr->num_strings; i++)

@@ -146,7 +146,8 @@ static bool must_have_some(const twi_call *d, const twi_argument *argument)
     const twi_signature *s = d->signature;
     bool must = argument->number_attr && !(d->op->flags & TWI_REWRITTEN);
     for (int i = 0; i < s->num_attrs && must; i++)
-        must = !s->attrs[i].may_be_none || strcmp(s->attrs[i].name, argument->number_attr) != 0;
+        must =
+            !s->attrs[i].has_minimum || s->attrs[i].minimum > 0 || strcmp(s->attrs[i].name, argument->number_attr) != 0;
     return must;
 }
 

@@ -194,9 +194,9 @@ static tw_attr_kind kind_of_word(const reader *r, const char *word)
 static void read_kind(reader *r, twi_attr_spec *spec)
 {
     spec->kind = kind_of_word(r, read_word(r, ">=;"));
-    spec->may_be_none = accept(r, '>');
-    if (spec->may_be_none)
-        r->at += strlen("=0");
+    spec->has_minimum = accept(r, '>');
+    if (spec->has_minimum)
+        spec->minimum = (int)strtol(r->at + strlen("="), (char **)&r->at, 10);
 }
 
 /* Lists of integers or floats, or an empty list of any kind. */

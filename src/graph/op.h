@@ -11,7 +11,8 @@
  *   attributes       "name:KIND=default; name:KIND"   KIND is int, float, bool, type, string, shape, tensor, ints,
  *                    floats, types, strings, shapes, or a set: {float,half} a type among these, {SAME,VALID} a string
  *                    among these. Without "=default" the attribute is required (or follows from the inputs).
- *                    A list of inputs has one tensor or more, but with a number that is int>=0 may have none.
+ *                    A list of inputs has one tensor or more, but with a number that is int>=0 may have none. Other
+ *                    minima, int>=2 or of a list's length ints>=4, are for those who build by TensorFlow's rules.
  *                    Defaults: 3, 0.5, true, NHWC, [], [1,1,1,1], float, unknown (a shape)
  *                    One whose name begins with "Tower" is not TensorFlow's, and is in no file.
  *
@@ -256,7 +257,9 @@ typedef struct twi_attr_spec {
     const char *name;
     tw_attr_kind kind;
     bool has_default;
-    bool may_be_none;        /* "int>=0": a list of so many inputs may be empty */
+    bool has_minimum;        /* "int>=2", "types>=1": of its value, or of its length. What is built here may have less,
+                              * but that a list of inputs is empty only where "int>=0" says so */
+    int minimum;
     twi_attr value;          /* the default */
     uint64_t allowed_types;  /* bit 1 << dtype; 0: any */
     const char *const *allowed_strings;

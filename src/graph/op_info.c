@@ -39,7 +39,9 @@ static bool copy_attr(twi_arena *arena, const twi_attr_spec *from, tw_op_attr *a
                          .initial = from->value,
                          .types = types,
                          .strings = from->allowed_strings,
-                         .num_strings = from->num_allowed_strings};
+                         .num_strings = from->num_allowed_strings,
+                         .has_minimum = from->has_minimum,
+                         .minimum = from->minimum};
     for (int t = 0; t < 64 && types; t++)
         if (from->allowed_types >> t & 1)
             types[attr->num_types++] = (tw_dtype)t;

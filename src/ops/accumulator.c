@@ -46,7 +46,8 @@ static tw_status take_shape(twi_inference *c)
 #define TYPE "dtype:{float,double,half}"
 /* TensorFlow 1 passes these handles as references to strings; nobody looks into them, so here they are resources. */
 #define MAKES "", "handle:resource", TYPE "; shape:shape; container:string=; shared_name:string=; reduction_type:{MEAN,SUM}=MEAN"
-#define AREA "capacity:int=0; memory_limit:int=0; dtypes:types; container:string=; shared_name:string="
+#define AREA(least)                                                                                                    \
+    "capacity:int>=0=0; memory_limit:int>=0=0; dtypes:types" least "; container:string=; shared_name:string="
 
 #define DENSE(prefix)                                                                                                  \
     {prefix "ConditionalAccumulator", MAKES, accumulator_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},                \
@@ -68,10 +69,11 @@ const twi_op twi_accumulator_ops[] = {
      TYPE "; has_known_shape:bool", step_shape, NULL, STATE, "q...."},
     {"SparseAccumulatorTakeGradient", "handle:resource, num_required:int32", "indices:int64, values:dtype, shape:int64",
      TYPE, take_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE, "q."},
-    {"Stage", "values:dtypes", "", AREA, nothing_shape, NULL, STATE},
-    {"Unstage", "", "values:dtypes", AREA, nothing_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE},
-    {"StagePeek", "index:int32", "values:dtypes", AREA, peek_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE},
-    {"StageSize", "", "size:int32", AREA, twi_shape_scalar, twi_not_differentiable, STATE},
-    {"StageClear", "", "", AREA, nothing_shape, NULL, STATE},
+    {"Stage", "values:dtypes", "", AREA(">=1"), nothing_shape, NULL, STATE},
+    {"Unstage", "", "values:dtypes", AREA(">=1"), nothing_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE},
+    {"StagePeek", "index:int32", "values:dtypes", AREA(">=1"), peek_shape, twi_not_differentiable,
+     STATE | TWI_MAKES_SHAPE},
+    {"StageSize", "", "size:int32", AREA(""), twi_shape_scalar, twi_not_differentiable, STATE},
+    {"StageClear", "", "", AREA(""), nothing_shape, NULL, STATE},
     {0},
 };

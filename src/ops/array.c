@@ -344,7 +344,8 @@ static tw_status bitcast_shape(twi_inference *c)
 
 const twi_op twi_array_ops[] = {
     {"Identity", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
-    {"IdentityN", "input:T", "output:T", "T:types", each_same_shape, twi_gradient_identity, TWI_PASSES | TWI_UNBOUND},
+    {"IdentityN", "input:T", "output:T", "T:types>=1", each_same_shape, twi_gradient_identity,
+     TWI_PASSES | TWI_UNBOUND},
     {"RefIdentity", "input:Ref(T)", "output:Ref(T)", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES, "h",
      .planned_as = "NoOp"},
     {"StopGradient", "input:T", "output:T", "T:type", twi_shape_same, twi_stops_gradient, TWI_PASSES},

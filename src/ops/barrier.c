@@ -42,12 +42,12 @@ static tw_status nothing_shape(twi_inference *c)
 
 const twi_op twi_barrier_ops[] = {
     {"Barrier", "", "handle:resource",
-     "component_types:types; shapes:shapes=[]; capacity:int=-1; container:string=; shared_name:string=", barrier_shape,
-     NULL, STATE, .makes = TWI_MAKES_QUEUE},
+     "component_types:types>=1; shapes:shapes=[]; capacity:int=-1; container:string=; shared_name:string=",
+     barrier_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
     {"BarrierInsertMany", "handle:resource, keys:string, values:T", "", "T:type; component_index:int", put_shape, NULL,
      STATE, "q.."},
     {"BarrierTakeMany", "handle:resource, num_elements:int32", "indices:int64, keys:string, values:component_types",
-     "component_types:types; allow_small_batch:bool=false; wait_for_incomplete:bool=false; timeout_ms:int=-1",
+     "component_types:types>=1; allow_small_batch:bool=false; wait_for_incomplete:bool=false; timeout_ms:int=-1",
      take_shape, twi_not_differentiable, STATE | TWI_INPUT | TWI_MAKES_SHAPE, "q."},
     {"BarrierClose", "handle:resource", "", "cancel_pending_enqueues:bool=false", nothing_shape, NULL, STATE, "q"},
     {"BarrierReadySize", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},

@@ -181,17 +181,17 @@ static void from_depth_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define INDEX "{int32,int64}"
-#define DEPTH "T:type; block_size:int; data_format:{NHWC,NCHW,NCHW_VECT_C}=NHWC"
+#define DEPTH "T:type; block_size:int>=2; data_format:{NHWC,NCHW,NCHW_VECT_C}=NHWC"
 
 const twi_op twi_blocks_ops[] = {
     {"SpaceToBatchND", "input:T, block_shape:Tblock_shape, paddings:Tpaddings", "output:T",
      "T:type; Tblock_shape:" INDEX "=int32; Tpaddings:" INDEX "=int32", to_batch_shape, to_batch_gradient},
     {"BatchToSpaceND", "input:T, block_shape:Tblock_shape, crops:Tcrops", "output:T",
      "T:type; Tblock_shape:" INDEX "=int32; Tcrops:" INDEX "=int32", to_space_shape, to_space_gradient},
-    {"SpaceToBatch", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32; block_size:int",
+    {"SpaceToBatch", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32; block_size:int>=2",
      to_batch_shape, to_batch_gradient},
-    {"BatchToSpace", "input:T, crops:Tidx", "output:T", "T:type; block_size:int; Tidx:" INDEX "=int32", to_space_shape,
-     to_space_gradient},
+    {"BatchToSpace", "input:T, crops:Tidx", "output:T", "T:type; block_size:int>=2; Tidx:" INDEX "=int32",
+     to_space_shape, to_space_gradient},
     {"SpaceToDepth", "input:T", "output:T", DEPTH, to_depth_shape, to_depth_gradient},
     {"DepthToSpace", "input:T", "output:T", DEPTH, from_depth_shape, from_depth_gradient},
     {0},

@@ -49,8 +49,8 @@ const twi_op twi_candidates_ops[] = {
     SAMPLER("LearnedUnigramCandidateSampler", "range_max:int; "),
     SAMPLER("ThreadUnsafeUnigramCandidateSampler", "range_max:int; "),
     SAMPLER("FixedUnigramCandidateSampler",
-            "range_max:int; vocab_file:string=; distortion:float=1.0; num_reserved_ids:int=0; num_shards:int=1; "
-            "shard:int=0; unigrams:floats=[]; "),
+            "range_max:int; vocab_file:string=; distortion:float=1.0; num_reserved_ids:int=0; num_shards:int>=1=1; "
+            "shard:int>=0=0; unigrams:floats=[]; "),
     {"ComputeAccidentalHits", "true_classes:int64, sampled_candidates:int64", "indices:int32, ids:int64, weights:float",
      "num_true:int; seed:int=0; seed2:int=0", hits_shape, twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {0},

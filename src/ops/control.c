@@ -38,7 +38,7 @@ static tw_status python_shape(twi_inference *c)
 const twi_op twi_control_ops[] = {
     {"NoOp", "", "", "", nothing_shape, NULL, TWI_STATEFUL},
     {"ControlTrigger", "", "", "", nothing_shape, NULL, TWI_STATEFUL | TWI_MERGE}, /* of nothing but control inputs */
-    {"Assert", "condition:bool, data:T", "", "T:types; summarize:int=3", assert_shape, twi_not_differentiable,
+    {"Assert", "condition:bool, data:T", "", "T:types>=1; summarize:int=3", assert_shape, twi_not_differentiable,
      TWI_STATEFUL},
     {"Print", "input:T, data:U", "output:T", "T:type; U:types; message:string=; first_n:int=-1; summarize:int=3",
      twi_shape_same, print_gradient, TWI_STATEFUL | TWI_HOST_ONLY},

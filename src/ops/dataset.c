@@ -44,8 +44,8 @@ static tw_status seeds_shape(twi_inference *c)
     return status == TW_OK ? handle_shape(c) : status;
 }
 
-#define ELEMENTS "output_types:types; output_shapes:shapes; metadata:string="
-#define COMPONENTS "Toutput_types:types; output_shapes:shapes; metadata:string="
+#define ELEMENTS "output_types:types>=1; output_shapes:shapes>=1; metadata:string="
+#define COMPONENTS "Toutput_types:types>=1; output_shapes:shapes>=1; metadata:string="
 #define FUNCTION "f:string; Targuments:types; " ELEMENTS
 #define CSV                                                                                                            \
     "filenames:string, compression_type:string, buffer_size:int64, header:bool, field_delim:string, "                  \
@@ -173,10 +173,10 @@ const twi_op twi_dataset_ops[] = {
      "handle:resource", ELEMENTS, RECIPE, "q....", MAKES_RECIPE},
     {"UnbatchDataset", "input_dataset:resource", "handle:resource", ELEMENTS, RECIPE, "q", MAKES_RECIPE},
     {"RebatchDatasetV2", "input_dataset:resource, batch_sizes:int64, drop_remainder:bool", "handle:resource",
-     "output_types:types; output_shapes:shapes", RECIPE, "q..", MAKES_RECIPE},
+     "output_types:types>=1; output_shapes:shapes>=1", RECIPE, "q..", MAKES_RECIPE},
     {"UniqueDataset", "input_dataset:resource", "handle:resource", ELEMENTS, RECIPE, "q", MAKES_RECIPE},
     {"ExperimentalUniqueDataset", "input_dataset:resource", "handle:resource",
-     "output_types:types; output_shapes:shapes", RECIPE, "q", MAKES_RECIPE},
+     "output_types:types>=1; output_shapes:shapes>=1", RECIPE, "q", MAKES_RECIPE},
     {"ExperimentalUnbatchDataset", "input_dataset:resource", "handle:resource", ELEMENTS, RECIPE, "q", MAKES_RECIPE},
     {"ScanDataset", "input_dataset:resource, initial_state:Tstate, other_arguments:Targuments", "handle:resource",
      FUNCTION "; Tstate:types; preserve_cardinality:bool=false; use_default_device:bool=true", RECIPE, "q..",
@@ -303,7 +303,7 @@ const twi_op twi_dataset_ops[] = {
     {"DatasetToSingleElement", "dataset:resource", "components:output_types", ELEMENTS, elements_shape,
      twi_not_differentiable, GIVES, "q"},
     {"GetElementAtIndex", "dataset:resource, index:int64", "components:output_types",
-     "output_types:types; output_shapes:shapes", at_shape, twi_not_differentiable, GIVES, "q."},
+     "output_types:types>=1; output_shapes:shapes>=1", at_shape, twi_not_differentiable, GIVES, "q."},
     {"DatasetCardinality", "input_dataset:resource", "cardinality:int64",
      "cardinality_options:string=", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
     {"ExperimentalDatasetCardinality", "input_dataset:resource", "cardinality:int64", "", twi_shape_scalar,

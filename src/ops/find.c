@@ -206,7 +206,7 @@ const twi_op twi_find_ops[] = {
     {"ListDiff", "x:T, y:T", "out:T, idx:out_idx", "T:type; " IDX, list_diff_shape, twi_not_differentiable, FOUND},
     {"Bucketize", "input:T", "output:int32", "boundaries:floats; T:{int32,int64,float,double}", twi_shape_same,
      twi_not_differentiable, TWI_HOST_ONLY},
-    {"DynamicPartition", "data:T, partitions:int32", "outputs:num_partitions*T", "num_partitions:int; T:type",
+    {"DynamicPartition", "data:T, partitions:int32", "outputs:num_partitions*T", "num_partitions:int>=1; T:type",
      dynamic_partition_shape, dynamic_partition_gradient, FOUND},
     {"NonMaxSuppression", "boxes:float, scores:float, max_output_size:int32", "selected_indices:int32",
      "iou_threshold:float=0.5", suppression_shape, twi_not_differentiable, FOUND},

@@ -373,12 +373,12 @@ const twi_op twi_list_ops[] = {
     {"TensorListLength", LIST, "length:int32", "", twi_shape_scalar, twi_not_differentiable, TWI_HOST_ONLY},
     {"TensorListElementShape", LIST, SHAPE, "shape_type:{int32,int64}", element_shape, twi_not_differentiable, TAKES},
 
-    {"OptionalFromValue", "components:Toutput_types", "optional:variant", "Toutput_types:types", some_shape, NULL,
+    {"OptionalFromValue", "components:Toutput_types", "optional:variant", "Toutput_types:types>=1", some_shape, NULL,
      TWI_HOST_ONLY},
     {"OptionalNone", "", "optional:variant", "", none_shape, NULL, TWI_HOST_ONLY},
     {"OptionalHasValue", "optional:variant", "has_value:bool", "", twi_shape_scalar, twi_not_differentiable,
      TWI_HOST_ONLY},
-    {"OptionalGetValue", "optional:variant", "components:output_types", "output_types:types; output_shapes:shapes",
-     components_shape, NULL, TAKES},
+    {"OptionalGetValue", "optional:variant", "components:output_types",
+     "output_types:types>=1; output_shapes:shapes>=1", components_shape, NULL, TAKES},
     {0},
 };

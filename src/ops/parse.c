@@ -261,7 +261,7 @@ const twi_op twi_parse_ops[] = {
      IN_CONTEXT("Ncontext_sparse") ", " IN_LISTS("Nfeature_list_sparse"), SEQUENCE_COUNTS SEQUENCE_TYPES,
      single_sequence_shape, twi_not_differentiable, FOUND},
     {"DecodeCSV", "records:string, record_defaults:OUT_TYPE", "output:OUT_TYPE",
-     "OUT_TYPE:types; field_delim:string=,; use_quote_delim:bool=true; na_value:string=; select_cols:ints=[]",
+     "OUT_TYPE:types>=1; field_delim:string=,; use_quote_delim:bool=true; na_value:string=; select_cols:ints=[]",
      csv_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"StringSplit", "input:string, delimiter:string", "indices:int64, values:string, shape:int64",
      "skip_empty:bool=true", split_shape, twi_not_differentiable, FOUND},

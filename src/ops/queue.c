@@ -101,7 +101,7 @@ static tw_status dequeue_up_to_shape(twi_inference *c)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define ELEMENTS "component_types:types; shapes:shapes=[]; capacity:int=-1; "
+#define ELEMENTS "component_types:types>=1; shapes:shapes=[]; capacity:int=-1; "
 #define NAMES "container:string=; shared_name:string="
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 #define TAKES STATE | TWI_INPUT | TWI_MAKES_SHAPE
@@ -113,16 +113,16 @@ const twi_op twi_queue_ops[] = {
     {"PaddingFIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
     {"PriorityQueueV2", "", "handle:resource", "component_types:types=[]; shapes:shapes; capacity:int=-1; " NAMES,
      queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
-    {"QueueEnqueueV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
+    {"QueueEnqueueV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types>=1; timeout_ms:int=-1",
      no_outputs, NULL, STATE, "q."},
-    {"QueueEnqueueManyV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
+    {"QueueEnqueueManyV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types>=1; timeout_ms:int=-1",
      no_outputs, NULL, STATE, "q."},
-    {"QueueDequeueV2", "handle:resource", "components:component_types", "component_types:types; timeout_ms:int=-1",
+    {"QueueDequeueV2", "handle:resource", "components:component_types", "component_types:types>=1; timeout_ms:int=-1",
      dequeue_shape, twi_not_differentiable, TAKES, "q"},
     {"QueueDequeueManyV2", "handle:resource, n:int32", "components:component_types",
-     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, TAKES, "q."},
+     "component_types:types>=1; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, TAKES, "q."},
     {"QueueDequeueUpToV2", "handle:resource, n:int32", "components:component_types",
-     "component_types:types; timeout_ms:int=-1", dequeue_up_to_shape, twi_not_differentiable, TAKES, "q."},
+     "component_types:types>=1; timeout_ms:int=-1", dequeue_up_to_shape, twi_not_differentiable, TAKES, "q."},
     {"QueueCloseV2", "handle:resource", "", "cancel_pending_enqueues:bool=false", no_outputs, NULL, STATE, "q"},
     {"QueueIsClosedV2", "handle:resource", "is_closed:bool", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
     {"QueueSizeV2", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},

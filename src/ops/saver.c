@@ -68,13 +68,13 @@ static tw_status matrix_shape(twi_inference *c)
 #define PLANNED STATE | TWI_REWRITTEN | TWI_RESTORE | TWI_MAKES_SHAPE
 
 const twi_op twi_saver_ops[] = {
-    {"SaveV2", "prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes", "", "dtypes:types",
+    {"SaveV2", "prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes", "", "dtypes:types>=1",
      twi_shape_unknown, twi_not_differentiable, STATE},
-    {"SaveSlices", "filename:string, tensor_names:string, shapes_and_slices:string, data:T", "", "T:types",
+    {"SaveSlices", "filename:string, tensor_names:string, shapes_and_slices:string, data:T", "", "T:types>=1",
      twi_shape_unknown, twi_not_differentiable, STATE},
-    {"Save", "filename:string, tensor_names:string, data:T", "", "T:types", twi_shape_unknown, twi_not_differentiable,
-     STATE},
-    {"RestoreV2", RESTORE, "dtypes:types", twi_shape_unknown, twi_not_differentiable, STATE | TWI_RESTORE,
+    {"Save", "filename:string, tensor_names:string, data:T", "", "T:types>=1", twi_shape_unknown,
+     twi_not_differentiable, STATE},
+    {"RestoreV2", RESTORE, "dtypes:types>=1", twi_shape_unknown, twi_not_differentiable, STATE | TWI_RESTORE,
      .planned_as = "_RestoreV2"},
     {"RestoreSlice", "file_pattern:string, tensor_name:string, shape_and_slice:string", "tensor:dt",
      "dt:type; preferred_shard:int=-1", twi_shape_unknown, twi_not_differentiable, STATE | TWI_RESTORE,

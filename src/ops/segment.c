@@ -297,7 +297,7 @@ static void sparse_sqrt_gradient(twi_gradient *g)
 
 #define COUNTS                                                                                                         \
     "output_indices:int64, output_values:output_type, output_dense_shape:int64",                                       \
-        "T:{int32,int64}; minlength:int=-1; maxlength:int=-1; binary_output:bool; "                                    \
+        "T:{int32,int64}; minlength:int>=-1=-1; maxlength:int>=-1=-1; binary_output:bool; "                            \
         "output_type:{int32,int64,float,double}"
 
 const twi_op twi_segment_ops[] = {

@@ -180,8 +180,8 @@ const twi_op twi_sparse_ops[] = {
     {"SparseFillEmptyRowsGrad", "reverse_index_map:int64, grad_values:T", "d_values:T, d_default_value:T",
      "T:{float,double}", fill_gradient_shape, NULL, TWI_HOST_ONLY},
     {"SparseConcat", "indices:N*int64, values:N*T, shapes:N*int64",
-     "output_indices:int64, output_values:T, output_shape:int64", "concat_dim:int; N:int; T:type", concat_shape, NULL,
-     TWI_HOST_ONLY},
+     "output_indices:int64, output_values:T, output_shape:int64", "concat_dim:int; N:int>=2; T:type", concat_shape,
+     NULL, TWI_HOST_ONLY},
     {"SparseCross", "indices:N*int64, values:sparse_types, shapes:N*int64, dense_inputs:dense_types",
      "output_indices:int64, output_values:out_type, output_shape:int64",
      "N:int>=0; hashed_output:bool; num_buckets:int; hash_key:int; sparse_types:types; dense_types:types; "

@@ -230,7 +230,7 @@ const twi_op twi_sparse_math_ops[] = {
     {"SparseSoftmax", "sp_indices:int64, sp_values:T, sp_shape:int64", "output:T", "T:{half,float,double}",
      entries_shape, softmax_gradient, TWI_HOST_ONLY},
     {"SparseSplit", "split_dim:int64, indices:int64, values:T, shape:int64",
-     "output_indices:num_split*int64, output_values:num_split*T, output_shape:num_split*int64", "num_split:int; T:type",
-     split_shape, twi_not_differentiable, FOUND},
+     "output_indices:num_split*int64, output_values:num_split*T, output_shape:num_split*int64",
+     "num_split:int>=1; T:type", split_shape, twi_not_differentiable, FOUND},
     {0},
 };

@@ -38,24 +38,24 @@ static tw_status size_shape(twi_inference *c)
 
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 #define TAKES twi_not_differentiable, STATE | TWI_MAKES_SHAPE
-#define AREA "capacity:int=0; memory_limit:int=0; dtypes:types; "
+#define AREA(least) "capacity:int>=0=0; memory_limit:int>=0=0; dtypes:types" least "; "
 #define NAMES "container:string=; shared_name:string="
 
 #define OPS(prefix)                                                                                                    \
     {prefix "Stage",                                                                                                   \
      "key:int64, indices:int32, values:fake_dtypes",                                                                   \
      "",                                                                                                               \
-     AREA "fake_dtypes:types; " NAMES,                                                                                 \
+     AREA("") "fake_dtypes:types>=1; " NAMES,                                                                          \
      keyed_shape,                                                                                                      \
      NULL,                                                                                                             \
      STATE},                                                                                                           \
-        {prefix "Unstage", "key:int64, indices:int32", "values:dtypes", AREA NAMES, keyed_shape, TAKES},               \
-        {prefix "Peek", "key:int64, indices:int32", "values:dtypes", AREA NAMES, keyed_shape, TAKES},                  \
-        {prefix "UnstageNoKey", "indices:int32", "key:int64, values:dtypes", AREA NAMES, next_shape, TAKES},           \
-        {prefix "Size", "", "size:int32", AREA NAMES, size_shape, twi_not_differentiable, STATE},                      \
-        {prefix "IncompleteSize", "", "size:int32", AREA NAMES, size_shape, twi_not_differentiable, STATE},            \
+        {prefix "Unstage", "key:int64, indices:int32", "values:dtypes", AREA(">=1") NAMES, keyed_shape, TAKES},        \
+        {prefix "Peek", "key:int64, indices:int32", "values:dtypes", AREA(">=1") NAMES, keyed_shape, TAKES},           \
+        {prefix "UnstageNoKey", "indices:int32", "key:int64, values:dtypes", AREA(">=1") NAMES, next_shape, TAKES},    \
+        {prefix "Size", "", "size:int32", AREA("") NAMES, size_shape, twi_not_differentiable, STATE},                  \
+        {prefix "IncompleteSize", "", "size:int32", AREA("") NAMES, size_shape, twi_not_differentiable, STATE},        \
     {                                                                                                                  \
-        prefix "Clear", "", "", AREA NAMES, size_shape, NULL, STATE                                                    \
+        prefix "Clear", "", "", AREA("") NAMES, size_shape, NULL, STATE                                                \
     }
 
 const twi_op twi_stage_map_ops[] = {

@@ -349,9 +349,9 @@ static void dilation_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FORMAT "padding:{SAME,VALID}; data_format:{NDHWC,NCDHW}=NDHWC"
-#define CONV "T:{half,bfloat16,float,double}; strides:ints; " FORMAT "; dilations:ints=[1,1,1,1,1]"
-#define DILATION "T:{half,bfloat16,float,double}; strides:ints; rates:ints; padding:{SAME,VALID}"
-#define POOL "ksize:ints; strides:ints; " FORMAT
+#define CONV "T:{half,bfloat16,float,double}; strides:ints>=5; " FORMAT "; dilations:ints=[1,1,1,1,1]"
+#define DILATION "T:{half,bfloat16,float,double}; strides:ints>=4; rates:ints>=4; padding:{SAME,VALID}"
+#define POOL "ksize:ints>=5; strides:ints>=5; " FORMAT
 
 const twi_op twi_volume_ops[] = {
     {"Conv3D", "input:T, filter:T", "output:T", CONV, conv_shape, conv_gradient},
@@ -369,11 +369,11 @@ const twi_op twi_volume_ops[] = {
     {"AvgPool3DGrad", "orig_input_shape:int32, grad:T", "output:T", POOL "; T:{half,bfloat16,float,double}",
      avg_pool_grad_shape, avg_pool_grad_gradient},
     {"ExtractImagePatches", "images:T", "patches:T",
-     "ksizes:ints; strides:ints; rates:ints; T:{bool," TWI_REALS "}; "
+     "ksizes:ints>=4; strides:ints>=4; rates:ints>=4; T:{bool," TWI_REALS "}; "
      "padding:{SAME,VALID}",
      patches_shape, patches_gradient},
     {"ExtractVolumePatches", "input:T", "patches:T",
-     "ksizes:ints; strides:ints; T:{" TWI_REALS "}; padding:{SAME,VALID}", volume_patches_shape,
+     "ksizes:ints>=5; strides:ints>=5; T:{" TWI_REALS "}; padding:{SAME,VALID}", volume_patches_shape,
      volume_patches_gradient, TWI_HOST_ONLY},
     {"Dilation2D", "input:T, filter:T", "output:T", DILATION, dilation_shape, dilation_gradient, TWI_HOST_ONLY},
     {"Dilation2DBackpropInput", "input:T, filter:T, out_backprop:T", "in_backprop:T", DILATION, dilation_input_shape,

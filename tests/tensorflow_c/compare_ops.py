@@ -182,7 +182,7 @@ def allowed(ours, theirs):
 def expected(what, ours, theirs):
     """Why a difference is none that a graph can meet; None: it is one."""
     if what.endswith("minimum"):
-        return "no row has a minimum; shape rules check"
+        return "no row has the minimum; shape rules check" if ours is None else None
     if what.endswith("allowed"):
         return allowed(ours, theirs)
     if what.endswith("type") and (ours, theirs) == ("string", "func"):

@@ -284,6 +284,16 @@ static void sets_short_size(TF_OperationDescription *d)
     TF_SetAttrIntList(d, "strides", sizes, 4);
 }
 
+static void sets_small_block(TF_OperationDescription *d)
+{
+    TF_SetAttrInt(d, "block_size", 1);
+}
+
+static void sets_no_values(TF_OperationDescription *d)
+{
+    TF_AddInputList(d, NULL, 0);
+}
+
 /* Operations that cannot be leave the graph as it was. */
 static void operations_that_cannot_be_are_refused(void **state)
 {
@@ -304,6 +314,8 @@ static void operations_that_cannot_be_are_refused(void **state)
         {"Const", "x", 0, sets_nothing, "value"},
         {"MaxPool", "x", 1, sets_wrong_padding, "padding"},
         {"MaxPool", "x", 1, sets_short_size, "ksize"},
+        {"SpaceToDepth", "x", 1, sets_small_block, "Value for attr 'block_size' of 1 must be at least minimum 2"},
+        {"Stage", "x", 0, sets_no_values, "Length for attr 'dtypes' of 0 must be at least minimum 1"},
     };
     (void)state;
     TF_Output a = out(placeholder(graph, "a", TF_FLOAT, s));
