@@ -57,7 +57,7 @@ struct TF_Graph {
     int references; /* its own, and one for each session */
     TF_Session *sessions;
     tw_graph *tower;
-    tw_graph **former; /* [num_former] what it was before edges changed: names of operations are borrowed from these */
+    tw_graph **former; /* [num_former] what it was before nodes changed: names of operations are borrowed from these */
     int num_former;
     TF_Operation **operations; /* [num_operations] by the numbers of their nodes */
     int num_operations;
@@ -92,6 +92,7 @@ bool write_tensor(wire *w, const TF_Tensor *tensor); /* as a TensorProto. False:
  * begin_building() and end_building(), as the next. */
 bool sync_graph(TF_Graph *graph);
 void take_back(TF_Graph *graph, int count); /* leaves so many operations */
+bool note_uses(TF_Operation *user);         /* with those whose outputs it takes. False: memory ran out */
 void retain_graph(TF_Graph *graph);
 void release_graph(TF_Graph *graph);
 static inline TF_Operation *operation_of(const TF_Graph *graph, const tw_node *node)
@@ -132,8 +133,9 @@ TF_OperationDescription *describe_again(const TF_OperationDescription *d, const 
 
 /* -- kept_attr.c -- */
 bool is_kept(const char *name, size_t size); /* whether such attributes are kept beside operations */
-/* Keeps an AttrValue; false: memory ran out. */
+/* Keeps an AttrValue, in place of one of that name; false: memory ran out. */
 bool keep_attr(TF_Operation *oper, const char *name, size_t name_size, const void *value, size_t size);
+bool drop_attr(TF_Operation *oper, const char *name, size_t size); /* false: it is not kept */
 void free_kept_attrs(TF_Operation *oper);
 /* What an operation has, its node's attributes and those beside it. */
 int num_attrs(const TF_Operation *oper);

@@ -204,6 +204,18 @@ void free_kept_attrs(TF_Operation *oper)
     free(oper->kept);
 }
 
+bool drop_attr(TF_Operation *oper, const char *name, size_t size)
+{
+    int i = 0;
+    while (i < oper->num_kept && (strncmp(oper->kept[i].attr.name, name, size) != 0 || oper->kept[i].attr.name[size]))
+        i++;
+    if (i == oper->num_kept)
+        return false;
+    free_kept(&oper->kept[i]);
+    oper->kept[i] = oper->kept[--oper->num_kept];
+    return true;
+}
+
 bool keep_attr(TF_Operation *oper, const char *name, size_t name_size, const void *value, size_t size)
 {
     kept_attr made = {.attr.name = strndup(name, name_size)};
@@ -215,6 +227,7 @@ bool keep_attr(TF_Operation *oper, const char *name, size_t name_size, const voi
         free_kept(&made);
         return false;
     }
+    drop_attr(oper, name, name_size);
     oper->kept[oper->num_kept++] = made;
     return true;
 }

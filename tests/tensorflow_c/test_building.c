@@ -827,6 +827,58 @@ static void edges_change(void **state)
     close_session(session, s);
 }
 
+/* Attributes, devices and what an operation waits for, as those ask who build like TensorFlow's own Python. */
+static void operations_change(void **state)
+{
+    static const uint8_t yes[] = {0x28, 1}, flat[] = {0x3a, 0};
+    (void)state;
+    TF_Buffer *value = TF_NewBufferFromString(yes, sizeof yes), *shape = TF_NewBufferFromString(flat, sizeof flat);
+    TF_Operation *feed = placeholder(graph, "feed", TF_INT32, s), *late = constant(graph, "late", int_tensor(7), s);
+    TF_Operation *neg = unary(graph, "Neg", "neg", out(feed), s), *controls[2];
+    TF_AddOperationControlInput(graph, neg, late);
+    assert_int_equal(TF_OperationGetControlInputs(neg, controls, 2), 1);
+    assert_ptr_equal(controls[0], late);
+    assert_int_equal(TF_OperationNumControlOutputs(late), 1);
+    TF_SetRequestedDevice(graph, neg, "/device:CPU:0");
+    TF_SetRequestedDevice(graph, neg, "/device:CPU:1");
+    assert_string_equal(TF_OperationDevice(neg), "/device:CPU:1");
+    assert_int_equal(TF_OperationNumControlInputs(neg), 1);
+    TF_RemoveAllControlInputs(graph, neg);
+    assert_int_equal(TF_OperationNumControlInputs(neg), 0);
+    assert_ptr_equal(TF_OperationInput((TF_Input){neg, 0}).oper, feed);
+    for (int i = 0; i < 2; i++) {
+        unsigned char got = 0;
+        TF_SetAttr(graph, neg, "_mine", value, s);
+        assert_fine(s);
+        TF_OperationGetAttrBool(neg, "_mine", &got, s);
+        assert_fine(s);
+        assert_int_equal(got, 1);
+        TF_SetRequestedDevice(graph, neg, "");
+        assert_string_equal(TF_OperationDevice(neg), "");
+    }
+    int before = TF_OperationGetNumAttrs(neg);
+    TF_ClearAttr(graph, neg, "_mine", s);
+    assert_fine(s);
+    assert_int_equal(TF_OperationGetNumAttrs(neg), before - 1);
+    TF_SetAttr(graph, feed, "shape", shape, s);
+    assert_fine(s);
+    assert_int_equal(TF_OperationGetAttrMetadata(feed, "shape", s).total_size, 0);
+    value->length = 1;
+    TF_SetAttr(graph, neg, "_mine", value, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid AttrValue proto");
+    TF_Session *session = session_of(graph, s);
+    TF_ExtendSession(session, s);
+    assert_fine(s);
+    TF_Tensor *five = int_tensor(5), *result = run(session, out(feed), five, out(neg), s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), -5);
+    TF_DeleteTensor(result);
+    TF_DeleteTensor(five);
+    close_session(session, s);
+    TF_DeleteBuffer(value);
+    TF_DeleteBuffer(shape);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -849,6 +901,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lists_are_as_long_as_was_said, begin, end),
         cmocka_unit_test(operation_may_be_called_anything_and_is_looked_at_closely_when_it_runs),
         cmocka_unit_test_setup_teardown(edges_change, begin, end),
+        cmocka_unit_test_setup_teardown(operations_change, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

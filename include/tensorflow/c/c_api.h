@@ -405,6 +405,24 @@ TF_CAPI_EXPORT extern void TF_PRun(TF_DeprecatedSession *session, const char *ha
                                    TF_Tensor **inputs, int ninputs, const char **output_names, TF_Tensor **outputs,
                                    int noutputs, const char **target_oper_names, int ntargets, TF_Status *status);
 
+/* ---- changing operations ----------------------------------------------------------------------------------------- */
+
+/* As long as the graph has no session; else, or where it cannot be, it stays as it was. Each change makes the graph
+ * anew, but attributes of the caller's own ("_name"). */
+TF_CAPI_EXPORT extern void TF_AddOperationControlInput(TF_Graph *graph, TF_Operation *op, TF_Operation *input);
+TF_CAPI_EXPORT extern void TF_RemoveAllControlInputs(TF_Graph *graph, TF_Operation *op);
+TF_CAPI_EXPORT extern void TF_SetRequestedDevice(TF_Graph *graph, TF_Operation *op, const char *device);
+TF_CAPI_EXPORT extern void TF_SetAttr(TF_Graph *graph, TF_Operation *op, const char *attr_name,
+                                      TF_Buffer *attr_value_proto, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ClearAttr(TF_Graph *graph, TF_Operation *op, const char *attr_name, TF_Status *status);
+/* These change nothing: a session sees by itself what its graph has, and what is behind handles. */
+TF_CAPI_EXPORT extern TF_Buffer *TF_GetHandleShapeAndType(TF_Graph *graph, TF_Output output); /* which is empty */
+TF_CAPI_EXPORT extern void TF_SetHandleShapeAndType(TF_Graph *graph, TF_Output output, const void *proto,
+                                                    size_t proto_len, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_SetFullType(TF_Graph *graph, TF_Operation *op, const TF_Buffer *full_type_proto);
+TF_CAPI_EXPORT extern void TF_SetRequireShapeInferenceFns(TF_Graph *graph, bool require);
+TF_CAPI_EXPORT extern void TF_ExtendSession(TF_Session *session, TF_Status *status);
+
 /* ---- what there is not ------------------------------------------------------------------------------------------ */
 
 /* Each answers with TF_UNIMPLEMENTED. */
