@@ -144,6 +144,7 @@ TW_API bool tw_node_is_constant(const tw_node *node);    /* its attribute "value
 TW_API bool tw_node_is_placeholder(const tw_node *node); /* it must be fed */
 TW_API bool tw_node_may_be_fed(const tw_node *node);     /* it is made to be fed, and has a value where it is not */
 TW_API bool tw_node_is_variable(const tw_node *node);    /* it makes one: a device function may place variables alone */
+TW_API bool tw_node_tells_shapes(const tw_node *node);   /* it looks at the shapes of its inputs alone */
 TW_API bool tw_node_is_unknown(const tw_node *node);     /* of a file, and there is no such op here: running it fails */
 
 TW_API tw_node *tw_graph_find(const tw_graph *graph, const char *name); /* NULL if absent */

@@ -126,8 +126,44 @@ void TF_AddGradients(TF_Graph *g, TF_Output *y, int ny, TF_Output *x, int nx, TF
 
 /* ---- constants -------------------------------------------------------------------------------------------------- */
 
-/* Whether all that an output needs is the same in every run. */
-static bool is_constant(const TF_Graph *graph, const tw_node *node)
+/* What is only looked at for its shape, which is known. */
+typedef struct shapes {
+    tw_feed *feeds; /* [count] without values */
+    int count;
+} shapes;
+
+/* False: the shape is not known, or memory ran out. */
+static bool add_shape(shapes *s, tw_output output)
+{
+    tw_shape shape = tw_output_shape(output);
+    tw_dtype dtype = tw_output_dtype(output);
+    if (!tw_shape_is_known(shape) || dtype == TW_STRING || dtype == TW_RESOURCE || dtype == TW_VARIANT)
+        return false;
+    for (int i = 0; i < s->count; i++)
+        if (s->feeds[i].output.node == output.node && s->feeds[i].output.index == output.index)
+            return true;
+    tw_feed *grown = realloc(s->feeds, (size_t)(s->count + 1) * sizeof *grown);
+    if (grown)
+        s->feeds = grown;
+    tw_tensor *shaped = grown ? tw_tensor_wrap(dtype, shape, NULL, NULL, NULL) : NULL;
+    if (shaped)
+        s->feeds[s->count++] = (tw_feed){output, shaped};
+    return shaped;
+}
+
+static void drop_shapes(shapes *s, const bool *needed)
+{
+    int kept = 0;
+    for (int i = 0; i < s->count; i++)
+        if (needed && !needed[tw_node_number(s->feeds[i].output.node)])
+            s->feeds[kept++] = s->feeds[i];
+        else
+            tw_tensor_release(s->feeds[i].tensor);
+    s->count = kept;
+}
+
+/* Whether all that an output needs is the same in every run, given the shapes of what is fed so. */
+static bool is_constant(const TF_Graph *graph, const tw_node *node, shapes *fed)
 {
     bool same = true;
     int last = tw_node_number(node);
@@ -141,11 +177,14 @@ static bool is_constant(const TF_Graph *graph, const tw_node *node)
             continue;
         const tw_op_info *op = op_of(oper);
         same = op && !op->is_stateful && !tw_node_is_placeholder(oper->node) && !tw_node_may_be_fed(oper->node);
-        for (int k = 0; k < tw_node_num_inputs(oper->node); k++)
-            needed[tw_node_number(tw_node_input(oper->node, k).node)] = true;
+        for (int k = 0; k < tw_node_num_inputs(oper->node); k++) {
+            tw_output input = tw_node_input(oper->node, k);
+            needed[tw_node_number(input.node)] |= !tw_node_tells_shapes(oper->node) || !add_shape(fed, input);
+        }
         for (int k = 0; k < tw_node_num_control_inputs(oper->node); k++)
             needed[tw_node_number(tw_node_control_input(oper->node, k))] = true;
     }
+    drop_shapes(fed, needed); /* of what is needed anyway */
     free(needed);
     return same;
 }
@@ -156,19 +195,22 @@ unsigned char TF_TryEvaluateConstant(TF_Graph *graph, TF_Output output, TF_Tenso
     tw_devices *devices = NULL;
     tw_session *session = NULL;
     tw_tensor *value = NULL;
+    shapes fed = {0};
     *result = NULL;
     if (!find_output(graph, output, &found, status))
         return 0;
     tw_device_options host = {.size = sizeof host, .no_gpus = true};
     pthread_rwlock_rdlock(&graph->lock);
-    if (is_constant(graph, found.node) && tw_devices_create(&host, &devices, NULL) == TW_OK) {
+    if (is_constant(graph, found.node, &fed) && tw_devices_create(&host, &devices, NULL) == TW_OK) {
         tw_session_options options = {.size = sizeof options, .devices = devices, .allow_soft_placement = true};
         if (tw_session_create(graph->tower, &options, &session, NULL) == TW_OK)
-            tw_session_run(session, NULL, 0, &found, 1, &value, NULL);
+            tw_session_run(session, fed.feeds, fed.count, &found, 1, &value, NULL);
         tw_session_destroy(session);
     }
     pthread_rwlock_unlock(&graph->lock);
     tw_devices_destroy(devices);
+    drop_shapes(&fed, NULL);
+    free(fed.feeds);
     if (value && !(*result = tensor_from_tower(value)))
         set_no_memory(status);
     return *result != NULL;

@@ -766,6 +766,12 @@ bool tw_node_is_variable(const tw_node *node)
     return node->op->makes == TWI_MAKES_VARIABLE;
 }
 
+bool tw_node_tells_shapes(const tw_node *node)
+{
+    TWI_NEED_OR(node, false);
+    return twi_op_is(node->op, TWI_METADATA);
+}
+
 bool tw_node_is_unknown(const tw_node *node)
 {
     TWI_NEED_OR(node, false);

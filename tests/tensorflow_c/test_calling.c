@@ -167,6 +167,38 @@ static void constants_can_be_evaluated(void **state)
     assert_null(value);
 }
 
+/* Of a placeholder [2,3], which is not fed, and of a constant whose value is needed, too. */
+static void known_shapes_can_be_evaluated(void **state)
+{
+    (void)state;
+    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *y = placeholder(graph, "y", TF_FLOAT, s);
+    TF_GraphSetTensorShape(graph, out(x), (int64_t[]){2, 3}, 2, s);
+    TF_GraphSetTensorShape(graph, out(y), (int64_t[]){-1, 3}, 2, s);
+    assert_fine(s);
+    TF_Operation *shape = unary(graph, "Shape", "shape", out(unary(graph, "Neg", "neg", out(x), s)), s);
+    TF_Operation *five = constant(graph, "five", int_tensor(5), s), *zero = constant(graph, "0", int_tensor(0), s);
+    TF_Output rank = out(unary(graph, "Rank", "of_five", out(five), s));
+    const struct {
+        TF_Operation *oper;
+        int first;
+    } known[] = {{shape, 2},
+                 {binary(graph, "Prod", "product", out(shape), out(zero), s), 6},
+                 {unary(graph, "Size", "size", out(x), s), 6},
+                 {unary(graph, "Rank", "rank", out(x), s), 2},
+                 {add(graph, "sum", rank, out(five), s), 5}};
+    TF_Tensor *value;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(TF_TryEvaluateConstant(graph, out(known[i].oper), &value, s), 1);
+        assert_fine(s);
+        assert_int_equal(TF_NumDims(value), i == 0);
+        assert_int_equal(*(int32_t *)TF_TensorData(value), known[i].first);
+        TF_DeleteTensor(value);
+    }
+    assert_int_equal(TF_TryEvaluateConstant(graph, out(unary(graph, "Shape", "other", out(y), s)), &value, s), 0);
+    assert_fine(s);
+    assert_null(value);
+}
+
 /* ---- functions ------------------------------------------------------------------------------------------------------
  */
 
@@ -1035,6 +1067,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prefixes_of_gradients_do_not_meet, begin, end),
         cmocka_unit_test_setup_teardown(op_without_a_gradient_leaves_the_graph_as_it_was, begin, end),
         cmocka_unit_test_setup_teardown(constants_can_be_evaluated, begin, end),
+        cmocka_unit_test_setup_teardown(known_shapes_can_be_evaluated, begin, end),
         cmocka_unit_test_setup_teardown(maxima_are_taken_over_channels, begin, end),
         cmocka_unit_test_setup_teardown(placeholders_take_other_shapes, begin, end),
         cmocka_unit_test_setup_teardown(functions_are_called, begin, end),
