@@ -561,11 +561,23 @@ static void fail_unknown(const TF_OperationDescription *d, TF_Status *status)
         d->type, host, d->name);
 }
 
+/* What is called as no op is may have any. */
+static bool may_have(const tw_op_info *op, const char *attr)
+{
+    bool may = !op || *attr == '_';
+    for (int i = 0; op && i < op->num_attrs && !may; i++)
+        may = strcmp(op->attrs[i].name, attr) == 0;
+    return may;
+}
+
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name)
 {
     TF_OperationDescription *again = TF_NewOperation(d->graph, d->type, name);
+    const tw_op_info *op = find_op(d->type);
     for (int i = 0; again && i < d->num_attrs; i++) {
         wire value = {0};
+        if (!may_have(op, d->attrs[i].name))
+            continue;
         wire_append(&value, d->attrs[i].value.data, d->attrs[i].value.size);
         set_attr(again, d->attrs[i].name, &value);
     }

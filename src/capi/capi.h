@@ -128,7 +128,7 @@ const wire *described_value(const TF_OperationDescription *d, const char *name);
 const char *described_device(const TF_OperationDescription *d);
 void write_attrs(const TF_OperationDescription *d, wire *w, int field); /* a map of them */
 bool may_call(const TF_OperationDescription *d); /* whether something of it may be a function of the graph */
-/* The same with another name and without inputs. NULL: memory ran out. */
+/* The same with another name, without inputs, and without attributes that the op has not. NULL: memory ran out. */
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name);
 
 /* -- kept_attr.c -- */

@@ -278,6 +278,7 @@ static void attributes_have_their_types(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Attribute 'nothing' does not exist for this operation");
     TFE_OpSetAttrIntList(op, "strides", (int64_t[]){1, 1, 1, 1}, 4);
     TFE_OpSetAttrString(op, "padding", "VALID", 5);
+    TFE_OpSetAttrInt(op, "of_another_version", 3); /* nobody looks at it */
     give(op, handle_of(float_tensor((int64_t[]){1, 2, 2, 1}, 4, (float[]){1, 2, 3, 4})));
     give(op, handle_of(float_tensor((int64_t[]){2, 2, 1, 1}, 4, (float[]){1, 10, 100, 1000})));
     assert_values(execute(op), 1, (float[]){4321});
