@@ -570,21 +570,26 @@ static bool may_have(const tw_op_info *op, const char *attr)
     return may;
 }
 
+void add_attrs(TF_OperationDescription *d, const TF_OperationDescription *from)
+{
+    const tw_op_info *op = find_op(d->type);
+    for (int i = 0; i < from->num_attrs; i++) {
+        wire value = {0};
+        if (!may_have(op, from->attrs[i].name) || described_value(d, from->attrs[i].name))
+            continue;
+        wire_append(&value, from->attrs[i].value.data, from->attrs[i].value.size);
+        set_attr(d, from->attrs[i].name, &value);
+    }
+    d->failed |= from->failed;
+}
+
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name)
 {
     TF_OperationDescription *again = TF_NewOperation(d->graph, d->type, name);
-    const tw_op_info *op = find_op(d->type);
-    for (int i = 0; again && i < d->num_attrs; i++) {
-        wire value = {0};
-        if (!may_have(op, d->attrs[i].name))
-            continue;
-        wire_append(&value, d->attrs[i].value.data, d->attrs[i].value.size);
-        set_attr(again, d->attrs[i].name, &value);
-    }
+    if (again)
+        add_attrs(again, d);
     if (again && d->device)
         TF_SetDevice(again, d->device);
-    if (again)
-        again->failed |= d->failed;
     return again;
 }
 

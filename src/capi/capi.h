@@ -128,6 +128,8 @@ const wire *described_value(const TF_OperationDescription *d, const char *name);
 const char *described_device(const TF_OperationDescription *d);
 void write_attrs(const TF_OperationDescription *d, wire *w, int field); /* a map of them */
 bool may_call(const TF_OperationDescription *d); /* whether something of it may be a function of the graph */
+/* Those that it has not been told, and that its op has. */
+void add_attrs(TF_OperationDescription *d, const TF_OperationDescription *from);
 /* The same with another name, without inputs, and without attributes that the op has not. NULL: memory ran out. */
 TF_OperationDescription *describe_again(const TF_OperationDescription *d, const char *name);
 

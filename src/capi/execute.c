@@ -358,13 +358,17 @@ void TFE_OpSetAttrShape(TFE_Op *op, const char *attr_name, const int64_t *dims, 
 }
 
 /* A NameAttrList. */
-static void write_function(wire *w, int field, const char *name, size_t length, const TF_OperationDescription *about)
+static void write_name_and_attrs(wire *w, const TFE_Op *op)
 {
     enum { NAME = 1, ATTR = 2 };
+    wire_text(w, NAME, op->name);
+    write_attrs(op->about, w, ATTR);
+}
+
+static void write_function(wire *w, int field, const TFE_Op *op)
+{
     wire function = {0};
-    wire_bytes(&function, NAME, name, length);
-    if (about)
-        write_attrs(about, &function, ATTR);
+    write_name_and_attrs(&function, op);
     wire_message(w, field, &function);
 }
 
@@ -373,7 +377,7 @@ enum { LIST = 1, FUNC = 10 }; /* of an AttrValue, and of its list */
 void TFE_OpSetAttrFunction(TFE_Op *op, const char *attr_name, const TFE_Op *value)
 {
     wire message = {0};
-    write_function(&message, FUNC, value->name, strlen(value->name), value->about);
+    write_function(&message, FUNC, value);
     set_attr(op->about, attr_name, &message);
 }
 
@@ -387,7 +391,7 @@ void TFE_OpSetAttrFunctionList(TFE_Op *op, const char *attr_name, const TFE_Op *
     enum { LISTED_FUNC = 9 };
     wire message = {0}, list = {0};
     for (int i = 0; i < num_values; i++)
-        write_function(&list, LISTED_FUNC, value[i]->name, strlen(value[i]->name), value[i]->about);
+        write_function(&list, LISTED_FUNC, value[i]);
     wire_message(&message, LIST, &list);
     set_attr(op->about, attr_name, &message);
 }
@@ -432,6 +436,26 @@ void TFE_OpSetAttrShapeList(TFE_Op *op, const char *attr_name, const int64_t **d
         if (!check_rank(attr_name, num_dims[i], out_status))
             return;
     TF_SetAttrShapeList(op->about, attr_name, dims, num_dims, num_values);
+}
+
+/* An operation's attributes are the operation itself. */
+const TFE_OpAttrs *TFE_OpGetAttrs(const TFE_Op *op)
+{
+    return (const TFE_OpAttrs *)op;
+}
+
+void TFE_OpAddAttrs(TFE_Op *op, const TFE_OpAttrs *attrs)
+{
+    add_attrs(op->about, ((const TFE_Op *)attrs)->about);
+}
+
+void TFE_OpAttrsSerialize(const TFE_OpAttrs *attrs, TF_Buffer *buf, TF_Status *status)
+{
+    const TFE_Op *op = (const TFE_Op *)attrs;
+    wire message = {0};
+    TF_SetStatus(status, TF_OK, "");
+    write_name_and_attrs(&message, op);
+    fill_buffer(buf, &message, status);
 }
 
 /* ---- building, once --------------------------------------------------------------------------------------------- */

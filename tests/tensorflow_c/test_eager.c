@@ -626,6 +626,22 @@ static void experimental_functions_do_what_one_process_needs(void **state)
     TFE_TensorHandle *cast = execute(op);
     assert_int_equal(TFE_TensorHandleDataType(cast), TF_INT32);
     TFE_DeleteTensorHandle(cast);
+    TFE_Op *told = new_op("Cast");
+    TFE_OpSetAttrType(told, "DstT", TF_INT64);
+    TF_Buffer *attrs = TF_NewBuffer();
+    TFE_OpAttrsSerialize(TFE_OpGetAttrs(told), attrs, s);
+    assert_fine(s);
+    assert_memory_equal(attrs->data, "\x0a\x04"
+                                     "Cast",
+                        6); /* name: "Cast" */
+    TF_DeleteBuffer(attrs);
+    give(op = new_op("Cast"), vector(1, (float[]){1}));
+    TFE_OpAddAttrs(op, TFE_OpGetAttrs(told));
+    TFE_DeleteOp(told);
+    cast = execute(op);
+    assert_fine(s);
+    assert_int_equal(TFE_TensorHandleDataType(cast), TF_INT64);
+    TFE_DeleteTensorHandle(cast);
     op = new_op("Neg");
     TFE_OpSetAttrValueProto(op, "T", "\xff", 1, s);
     assert_wrong(s, TF_INVALID_ARGUMENT, "Unparseable AttrValue");

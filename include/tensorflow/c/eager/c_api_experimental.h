@@ -13,6 +13,12 @@ extern "C" {
 /* Makes an operation what TFE_NewOp() would make of this name and TFE_OpSetDevice() of this device (NULL: none). */
 TF_CAPI_EXPORT extern void TFE_OpReset(TFE_Op *op_to_reset, const char *op_or_function_name,
                                        const char *raw_device_name, TF_Status *status);
+/* What an operation has been told, as long as that lives; what another has not been told yet is added to it; and what
+ * there is as a NameAttrList, with the name of the operation's type. */
+typedef struct TFE_OpAttrs TFE_OpAttrs;
+TF_CAPI_EXPORT extern const TFE_OpAttrs *TFE_OpGetAttrs(const TFE_Op *op);
+TF_CAPI_EXPORT extern void TFE_OpAddAttrs(TFE_Op *op, const TFE_OpAttrs *attrs);
+TF_CAPI_EXPORT extern void TFE_OpAttrsSerialize(const TFE_OpAttrs *attrs, TF_Buffer *buf, TF_Status *status);
 /* Sets an attribute to a serialized AttrValue. */
 TF_CAPI_EXPORT extern void TFE_OpSetAttrValueProto(const TFE_Op *op, const char *attr_name, const void *proto,
                                                    size_t proto_len, TF_Status *status);
