@@ -20,6 +20,7 @@ typedef struct twt_network {
     tw_graph *g;
     unsigned seed;
     tw_dtype narrow; /* of some layers */
+    tw_variable *count; /* of nodes that nobody asks for, but for which others wait */
     tw_output images[TWT_MOST], weights[TWT_MOST];
     int num_images, num_weights;
 } twt_network;
@@ -58,15 +59,34 @@ static inline tw_output twt_weight(twt_network *n, tw_dtype dtype, tw_shape shap
     return tw_cast(n->g, value, dtype);
 }
 
+/* What the next node waits for: that something is counted, or nothing. What takes the place of nodes that wait has to
+ * wait, too, or the count is lost. */
+static inline tw_output twt_awaited(twt_network *n)
+{
+    tw_output one = tw_scalar(n->g, 1);
+    return twt_draw(&n->seed, 6) ? one : tw_assign_add(n->g, n->count->handle, one);
+}
+
 static inline tw_output twt_convolve(twt_network *n, tw_output x, tw_dtype dtype)
 {
-    return tw_conv2d(n->g, x, twt_weight(n, dtype, TW_SHAPE(3, 3, TWT_SIDE, TWT_SIDE)), NULL);
+    tw_output w = twt_weight(n, dtype, TW_SHAPE(3, 3, TWT_SIDE, TWT_SIDE));
+    TW_CONTROL(n->g, twt_awaited(n))
+        x = tw_conv2d(n->g, x, w, NULL);
+    return x;
+}
+
+static inline tw_output twt_rectify(twt_network *n, tw_output x)
+{
+    TW_CONTROL(n->g, twt_awaited(n))
+        x = tw_relu(n->g, x);
+    return x;
 }
 
 /* With a bias of one kind or another, or what only looks like one. */
 static inline tw_output twt_add_bias(twt_network *n, tw_output x, tw_dtype dtype)
 {
     tw_shape shape = tw_output_shape(x);
+    tw_output bias;
     switch (twt_draw(&n->seed, 8)) {
     case 0:
         return tw_add(n->g, twt_weight(n, dtype, TW_SHAPE(TWT_SIDE)), x);
@@ -75,7 +95,10 @@ static inline tw_output twt_add_bias(twt_network *n, tw_output x, tw_dtype dtype
     case 2:
         return tw_add(n->g, x, twt_weight(n, dtype, TW_SHAPE(1)));
     default:
-        return tw_bias_add(n->g, x, twt_weight(n, dtype, TW_SHAPE(TWT_SIDE)));
+        bias = twt_weight(n, dtype, TW_SHAPE(TWT_SIDE));
+        TW_CONTROL(n->g, twt_awaited(n))
+            x = tw_bias_add(n->g, x, bias);
+        return x;
     }
 }
 
@@ -105,10 +128,10 @@ static inline tw_output twt_layer(twt_network *n)
     case 0:
         x = twt_add_bias(n, twt_convolve(n, tw_cast(g, x, dtype), dtype), dtype);
         x = dtype == TW_FLOAT32 ? twt_keep_image(n, x) : x;
-        return tw_cast(g, tw_relu(g, x), TW_FLOAT32);
+        return tw_cast(g, twt_rectify(n, x), TW_FLOAT32);
     case 1:
         x = twt_dense(n, tw_cast(g, tw_reshape(g, x, TW_SHAPE(TWT_CELLS, TWT_SIDE)), dtype), dtype);
-        x = twt_draw(&n->seed, 2) ? tw_relu(g, x) : x;
+        x = twt_draw(&n->seed, 2) ? twt_rectify(n, x) : x;
         return tw_cast(g, tw_reshape(g, x, TW_SHAPE(1, TWT_SIDE, TWT_SIDE, TWT_SIDE)), TW_FLOAT32);
     case 2:
         return tw_lrn(g, twt_keep_image(n, tw_max_pool(g, x, &pool)), 1, 1, 0.5f, 0.75f);
@@ -119,7 +142,7 @@ static inline tw_output twt_layer(twt_network *n)
         if (twt_draw(&n->seed, 2))
             x = twt_keep_image(n, tw_add(g, x, twt_draw(&n->seed, 4) ? twt_any_image(n)
                                                                      : twt_weight(n, TW_FLOAT32, TW_SHAPE(TWT_SIDE))));
-        return tw_relu(g, x);
+        return twt_rectify(n, x);
     default:
         return tw_tanh(g, tw_add(g, x, twt_any_image(n)));
     }
@@ -150,12 +173,23 @@ static inline tw_output twt_classify(twt_network *n, tw_output image)
     return loss;
 }
 
-/* Builds a network of x, which has TWT_CELLS elements. Returns how many fetches there are: the loss, an image, and
- * gradients of the last weights, unless layers are narrow: what rounding turns from 0 to less has another gradient. */
+/* The count, once all else that is fetched is there. */
+static inline tw_output twt_read_count(twt_network *n, const tw_output *fetches, int count)
+{
+    tw_output value = {0};
+    TW_CONTROL(n->g, tw_group(n->g, fetches, count))
+        value = tw_variable_read(n->g, n->count);
+    return value;
+}
+
+/* Builds a network of x, which has TWT_CELLS elements. Returns how many fetches there are: the loss, an image, gradients
+ * of the last weights, unless layers are narrow: what rounding turns from 0 to less has another gradient; and the count. */
 static inline int twt_random_network(tw_graph *g, tw_output x, unsigned seed, tw_output fetches[TWT_NETWORK_FETCHES])
 {
     twt_network n = {.g = g, .seed = seed, .narrow = twt_has_narrow_layers(seed) ? TW_BFLOAT16 : TW_FLOAT32};
     tw_output grey = tw_reshape(g, x, TW_SHAPE(1, TWT_SIDE, TWT_SIDE, 1)), gradients[TWT_MOST], loss;
+    tw_new_variable of_count = {.dtype = TW_FLOAT32, .shape = TW_SCALAR, .initial_value = tw_scalar(g, 0)};
+    n.count = tw_make_variable(g, "count", &of_count);
     n.images[n.num_images++] = tw_mul(g, grey, twt_weight(&n, TW_FLOAT32, TW_SHAPE(TWT_SIDE)));
     for (int i = 0; i < TWT_LAYERS; i++) {
         tw_output made = twt_layer(&n);
@@ -168,9 +202,10 @@ static inline int twt_random_network(tw_graph *g, tw_output x, unsigned seed, tw
     fetches[count++] = loss;
     fetches[count++] = twt_any_image(&n);
     for (int i = n.num_weights - 1; i >= 0 && n.narrow == TW_FLOAT32; i--)
-        if (gradients[i].node && count < TWT_NETWORK_FETCHES)
+        if (gradients[i].node && count < TWT_NETWORK_FETCHES - 1)
             fetches[count++] = gradients[i];
-    return count;
+    fetches[count] = twt_read_count(&n, fetches, count);
+    return count + 1;
 }
 
 #endif
