@@ -350,6 +350,20 @@ static void values_between_links_that_somebody_wants_stay_apart(void **state)
     close_lab(&l);
 }
 
+/* A node stays on its device. */
+static void links_of_two_devices_stay_apart(void **state)
+{
+    (void)state;
+    lab l = open_lab_on(2);
+    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32),
+              bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32), sum = tw_conv2d(l.g, l.image, filter, NULL);
+    TW_DEVICE(l.g, "/cpu:1")
+        sum = tw_bias_add(l.g, sum, bias);
+    compare(&l, &sum, 1, 1e-5);
+    assert_true(ran(&l, "Conv2D") && ran(&l, "BiasAdd"));
+    close_lab(&l);
+}
+
 /* The bias waits for the product: one node cannot stand for both. */
 static void links_that_wait_for_each_other_stay_apart(void **state)
 {
@@ -615,6 +629,7 @@ int main(void)
         cmocka_unit_test(a_normalized_image_that_is_fetched_is_kept),
         cmocka_unit_test(networks_that_only_look_are_fused_too),
         cmocka_unit_test(values_between_links_that_somebody_wants_stay_apart),
+        cmocka_unit_test(links_of_two_devices_stay_apart),
         cmocka_unit_test(links_that_wait_for_each_other_stay_apart),
         cmocka_unit_test(a_sum_that_is_no_bias_is_left_alone),
         cmocka_unit_test(updates_with_different_rates_are_joined_each_with_its_own),

@@ -219,7 +219,7 @@ static bool take(twi_match *m, int k, twi_node *node, bool swapped)
 {
     const clause *c = &m->p->clauses[k];
     const twi_node *first = m->nodes[0] ? m->nodes[0] : node;
-    bool fits = is_one_of(c, node) && node->device == first->device && !node->gone &&
+    bool fits = is_one_of(c, node) && node->device == first->device &&
                 (c->open ? node->num_inputs >= c->num_arguments : node->num_inputs == c->num_arguments);
     for (int i = 0; i < k && fits; i++)
         fits = m->nodes[i] != node;
@@ -376,19 +376,15 @@ static twi_value first_result(const twi_match *m, int k)
 }
 
 /* The product stands for its parts from now on, and its results for the values. */
-static void install(twi_match *m, int k, twi_node *made, twi_node *const *parts, int count)
+static void install(const twi_match *m, int k, twi_node *made, twi_node *const *parts, int count)
 {
     const clause *product = &m->p->products[k];
     for (int i = 0; i < count; i++)
         twi_move_controls(parts[i], made);
     for (int i = 0; i < product->num_results && i < made->num_results; i++) {
-        const argument *a = &product->results[i];
-        twi_value old = value_of(m, a);
+        twi_value old = value_of(m, &product->results[i]);
         if (old.node)
             twi_replace(old, twi_out(made, i));
-        for (int n = 0; n < a->count; n++)
-            if (a->names[n] != ANY)
-                m->values[a->names[n]] = twi_out(made, i);
     }
 }
 
@@ -396,7 +392,7 @@ static void install(twi_match *m, int k, twi_node *made, twi_node *const *parts,
 static bool apply(twi_match *m)
 {
     twi_node *parts[MOST_PRODUCTS][TWI_PATTERN_CLAUSES], *made[MOST_PRODUCTS] = {NULL};
-    int counts[MOST_PRODUCTS];
+    int counts[MOST_PRODUCTS], nodes = m->r->region->nodes.count;
     twi_value before[TWI_PATTERN_NAMES];
     bool fits = !m->p->row->fits || m->p->row->fits(m);
     for (int i = 0; i < m->p->num_clauses && fits; i++)
@@ -418,9 +414,8 @@ static bool apply(twi_match *m)
     for (int k = 0; k < m->p->num_products; k++)
         if (made[k] && fits)
             install(m, k, made[k], parts[k], counts[k]);
-    for (int k = m->p->num_products - 1; k >= 0 && !fits; k--)
-        if (made[k])
-            twi_node_drop(made[k]);
+    if (!fits)
+        twi_rewrite_undo(m->r, nodes);
     return fits;
 }
 
@@ -485,16 +480,14 @@ static bool search(twi_match *m, int k)
     twi_value made = {0};
     for (int i = 0; i < c->num_results && !made.node; i++)
         made = value_of(m, &c->results[i]);
-    if (lacks_argument(m, k)) {
-        found = false;
-    } else if (made.node) {
+    bool lacks = lacks_argument(m, k);
+    if (made.node && !lacks)
         found = try_node(m, k, made.node);
-    } else {
+    if (!made.node && !lacks) {
         twi_value used = rarest_argument(m, c);
         for (const twi_edge *e = used.node ? twi_uses_of(used)->first : NULL; e && !found; e = e->next)
             found = e->user != m->r->region->end && try_node(m, k, e->user);
     }
-    m->nodes[k] = found ? m->nodes[k] : NULL;
     return found || (c->optional && search(m, k + 1));
 }
 
