@@ -61,6 +61,41 @@ static int build_any(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_ou
     return FETCHES;
 }
 
+static tw_output few_kinds(tw_graph *g, unsigned kind, tw_output x)
+{
+    switch (kind) {
+    case 0:
+        return tw_relu(g, x);
+    case 1:
+        return tw_tanh(g, x);
+    case 2:
+        return tw_square(g, x);
+    default:
+        return tw_neg(g, x);
+    }
+}
+
+/* Nodes of few kinds, many of which compute the same thing, and some of which wait until something is counted: the same
+ * or something else. The sum of all, and the count. On one device. */
+static int build_alike(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_output *fetches)
+{
+    tw_output one = tw_scalar(g, 1), made[NODES] = {x}, awaited[NODES] = {one};
+    tw_new_variable of_count = {.dtype = TW_FLOAT32, .shape = TW_SCALAR, .initial_value = tw_scalar(g, 0)};
+    tw_variable *count = tw_make_variable(g, "count", &of_count);
+    int num_awaited = 1;
+    (void)spread;
+    for (int i = 1; i < NODES; i++) {
+        if (twt_draw(&seed, 4) == 0)
+            awaited[num_awaited++] = tw_assign_add(g, count->handle, one);
+        TW_CONTROL(g, awaited[twt_draw(&seed, (unsigned)num_awaited)])
+            made[i] = few_kinds(g, twt_draw(&seed, 4), made[twt_draw(&seed, i < 3 ? (unsigned)i : 3)]);
+    }
+    fetches[0] = tw_add_n(g, made, NODES);
+    TW_CONTROL(g, fetches[0])
+        fetches[1] = tw_variable_read(g, count);
+    return 2;
+}
+
 /* On one device, or on three. */
 static int build_end(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_output *fetches)
 {
@@ -136,6 +171,13 @@ static void random_graphs_on_three_devices_give_the_bits_of_one(void **state)
         compare(build_any, seed, true, seed % 2 ? "fuse" : "fold,merge,fuse", 0);
 }
 
+static void nodes_that_compute_the_same_are_one_and_wait_for_what_they_waited_for(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < GRAPHS; seed++)
+        compare(build_alike, seed, false, NULL, 0);
+}
+
 static void random_ends_of_steps_give_the_bits_of_what_is_not_joined(void **state)
 {
     (void)state;
@@ -154,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_on_three_devices_give_the_bits_of_one),
+        cmocka_unit_test(nodes_that_compute_the_same_are_one_and_wait_for_what_they_waited_for),
         cmocka_unit_test(random_ends_of_steps_give_the_bits_of_what_is_not_joined),
         cmocka_unit_test(random_networks_give_the_values_of_what_is_not_fused),
     };
