@@ -195,6 +195,27 @@ static void examples_are_those_of_the_files_with_their_labels(void **state)
     finish(&r);
 }
 
+/* A piece, by chance mirrored; brightness before contrast. */
+static void distortions_are_the_tutorials_in_its_order(void **state)
+{
+    (void)state;
+    static const char prefix[] = "tower_0/data_augmentation/",
+                      expected[] = " RandomUniformInt Slice RandomUniform ReverseV2 RandomUniform RandomUniform "
+                                   "AdjustContrastv2 ";
+    char ops[sizeof expected + 40] = " ";
+    run r = start(TW_INPUT_FILES, 1, NULL);
+    const tw_graph *g = tw_trainer_graph(r.trainer);
+    for (int i = 0; i < tw_graph_num_nodes(g); i++) {
+        char op[40];
+        const tw_node *node = tw_graph_node(g, i);
+        snprintf(op, sizeof op, " %s ", tw_node_op(node));
+        if (strncmp(tw_node_name(node), prefix, strlen(prefix)) == 0 && strstr(expected, op))
+            snprintf(ops + strlen(ops), sizeof ops - strlen(ops), "%s", op + 1);
+    }
+    assert_string_equal(ops, expected);
+    finish(&r);
+}
+
 static void curves_of_the_queues_are_among_the_summaries(void **state)
 {
     (void)state;
@@ -361,6 +382,7 @@ int main(void)
         cmocka_unit_test(each_tower_has_the_tutorials_queues_with_its_threads),
         cmocka_unit_test(one_prefetch_queue_serves_all_towers),
         cmocka_unit_test(examples_are_those_of_the_files_with_their_labels),
+        cmocka_unit_test(distortions_are_the_tutorials_in_its_order),
         cmocka_unit_test(curves_of_the_queues_are_among_the_summaries),
         cmocka_unit_test(a_checkpoint_is_saved_beside_the_threads_and_gone_on_from),
         cmocka_unit_test(the_meta_graph_beside_a_checkpoint_trains_on_by_itself),
