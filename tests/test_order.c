@@ -135,19 +135,19 @@ static unsigned draw(unsigned *seed, unsigned below)
     return (*seed >> 8) % below;
 }
 
-/* Reads, several looks at each from any device, and writes between them, with edges of control at random. The looks at
- * one read must agree: their differences are fetched and are 0. */
+/* Reads, several looks at each from any device, some at the read before, too, and writes between them, with edges of
+ * control at random. The looks at one read must agree: their differences are fetched and are 0. */
 static int build_random(fixture *f, unsigned *seed, tw_output *fetches)
 {
     tw_variable *variables[VARIABLES];
-    tw_output made[READS * (LOOKS + WRITES)], looks[READS][LOOKS];
+    tw_output made[READS * (LOOKS + WRITES)], looks[READS][LOOKS], last = {0};
     int count = 0, fetched = 0;
     for (int i = 0; i < VARIABLES; i++)
         TW_DEVICE(f->g, draw(seed, 2) ? "/gpu:0" : "/cpu:0")
             variables[i] = variable(f, i ? "b" : "a", (float)i + 1);
     for (int r = 0; r < READS; r++) {
         tw_output read;
-        bool bound = count && draw(seed, 2);
+        bool bound = count && draw(seed, 2), of_two = r > 0 && draw(seed, 2);
         if (bound)
             tw_enter_control(f->g, made[draw(seed, (unsigned)count)]);
         read = tw_variable_read(f->g, variables[draw(seed, VARIABLES)]);
@@ -159,7 +159,7 @@ static int build_random(fixture *f, unsigned *seed, tw_output *fetches)
             if (late)
                 tw_enter_control(f->g, made[draw(seed, (unsigned)count)]);
             TW_DEVICE(f->g, "%s", devices[draw(seed, 3)])
-                looks[r][l] = tw_mul(f->g, read, tw_scalar(f->g, 1));
+                looks[r][l] = of_two ? tw_add(f->g, last, read) : tw_mul(f->g, read, tw_scalar(f->g, 1));
             if (late)
                 tw_leave_control(f->g);
             made[count++] = looks[r][l];
@@ -170,6 +170,7 @@ static int build_random(fixture *f, unsigned *seed, tw_output *fetches)
             made[count] = draw(seed, 3) ? tw_assign_add(f->g, handle, value) : tw_assign(f->g, handle, value);
             fetches[fetched++] = made[count++];
         }
+        last = read;
     }
     for (int r = 0; r < READS; r++)
         for (int l = 1; l < LOOKS; l++)
