@@ -125,6 +125,31 @@ static void an_old_value_that_is_wanted_after_the_write_is_kept(void **state)
     close_fixture(&f);
 }
 
+/* Whatever the rounds look at is not written while they do, although the write was built first. */
+static void a_write_comes_after_the_rounds_that_read_the_variable(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    tw_error error = {0};
+    tw_variable *v = variable(&f, "v", 1);
+    tw_output write = tw_assign_add(f.g, v->handle, tw_constant_floats(f.g, TW_SHAPE(2), (float[]){1, 1}));
+    tw_output sum[] = {tw_constant_floats(f.g, TW_SHAPE(2), (float[]){0, 0})};
+    TW_LOOP(f.g, sum, 1) {
+        tw_while(f.g, tw_less(f.g, tw_round_number(f.g), tw_scalar_of(f.g, TW_INT32, 3)));
+        sum[0] = tw_add(f.g, sum[0], tw_variable_read(f.g, v));
+    }
+    start(&f, NULL);
+    for (int step = 0; step < 3; step++) {
+        tw_tensor *results[2] = {NULL};
+        assert_ok(tw_session_run(f.s, NULL, 0, (tw_output[]){write, sum[0]}, 2, results, &error));
+        assert_true(tw_tensor_value(results[1], 0) == 3 * (step + 1));
+        tw_tensor_release(results[0]);
+        tw_tensor_release(results[1]);
+    }
+    assert_value(&f, v, 4);
+    close_fixture(&f);
+}
+
 /* ---- random graphs ----------------------------------------------------------------------------------------------- */
 
 enum { GRAPHS = 150, READS = 4, LOOKS = 3, WRITES = 2, VARIABLES = 2 };
@@ -244,6 +269,7 @@ int main(void)
         cmocka_unit_test(an_update_by_its_own_read_comes_after_everybody_elses_look),
         cmocka_unit_test(variables_change_places),
         cmocka_unit_test(an_old_value_that_is_wanted_after_the_write_is_kept),
+        cmocka_unit_test(a_write_comes_after_the_rounds_that_read_the_variable),
         cmocka_unit_test(all_looks_at_a_read_agree_in_any_graph),
         cmocka_unit_test(what_crosses_for_one_user_comes_in_the_order_in_which_it_is_made),
     };
