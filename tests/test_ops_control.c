@@ -1,5 +1,6 @@
 /* test_ops_control.c - ops that order, check and tell. */
 #include "op_testing.h"
+#include <tower/session.h>
 
 static void a_group_runs_after_its_members(void **state)
 {
@@ -68,6 +69,30 @@ static void print_passes_its_input_on_and_tells_the_log(void **state)
     twt_op_release(&op);
 }
 
+/* What is known while a plan is made is told by each run nevertheless, and not by the plan. */
+static void print_of_constants_tells_the_log_whenever_it_runs(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_output five = tw_scalar_of(g, TW_INT32, 5), printed = tw_print(g, five, &five, 1, "it is ");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    times_told = 0;
+    tw_set_log(keep_text, NULL, 2);
+    assert_ok(tw_session_prepare(s, NULL, 0, &printed, 1, &error));
+    assert_int_equal(times_told, 0);
+    for (int run = 1; run <= 2; run++) {
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_run(s, NULL, 0, &printed, 1, &value, &error));
+        assert_int_equal(times_told, run);
+        tw_tensor_release(value);
+    }
+    tw_set_log(NULL, NULL, 0);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +100,7 @@ int main(void)
         cmocka_unit_test(an_assertion_that_holds_lets_the_run_go_on),
         cmocka_unit_test(an_assertion_that_fails_shows_the_beginning_of_its_data),
         cmocka_unit_test(print_passes_its_input_on_and_tells_the_log),
+        cmocka_unit_test(print_of_constants_tells_the_log_whenever_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
