@@ -75,10 +75,11 @@ static tw_output few_kinds(tw_graph *g, unsigned kind, tw_output x)
     }
 }
 
-/* Nodes of few kinds, many of which compute the same thing, and some of which wait until something is counted: the same
- * or something else. The sum of all, and the count. On one device. */
+/* Nodes of few kinds, many of which compute the same thing, some of them of constants, and some of which, or of the
+ * constants, wait until something is counted: the same or something else. The sum of all, and the count. On one device. */
 static int build_alike(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_output *fetches)
 {
+    static const float few[SIDE * SIDE] = {1, -2, 0.5f};
     tw_output one = tw_scalar(g, 1), made[NODES] = {x}, awaited[NODES] = {one};
     tw_new_variable of_count = {.dtype = TW_FLOAT32, .shape = TW_SCALAR, .initial_value = tw_scalar(g, 0)};
     tw_variable *count = tw_make_variable(g, "count", &of_count);
@@ -87,8 +88,11 @@ static int build_alike(tw_graph *g, tw_output x, unsigned seed, bool spread, tw_
     for (int i = 1; i < NODES; i++) {
         if (twt_draw(&seed, 4) == 0)
             awaited[num_awaited++] = tw_assign_add(g, count->handle, one);
+        tw_output from = made[twt_draw(&seed, i < 3 ? (unsigned)i : 3)];
         TW_CONTROL(g, awaited[twt_draw(&seed, (unsigned)num_awaited)])
-            made[i] = few_kinds(g, twt_draw(&seed, 4), made[twt_draw(&seed, i < 3 ? (unsigned)i : 3)]);
+            from = twt_draw(&seed, 6) ? from : tw_constant_floats(g, TW_SHAPE(SIDE, SIDE), few);
+        TW_CONTROL(g, awaited[twt_draw(&seed, (unsigned)num_awaited) * twt_draw(&seed, 2)])
+            made[i] = few_kinds(g, twt_draw(&seed, 4), from);
     }
     fetches[0] = tw_add_n(g, made, NODES);
     TW_CONTROL(g, fetches[0])
