@@ -226,6 +226,54 @@ static void a_programs_own_changes_of_layout_are_taken_up(void **state)
     close_run(&r);
 }
 
+/* The op with strides, windows, dilations and paddings that differ from dimension to dimension: the result in NHWC. */
+static tw_output look_through(tw_graph *g, const char *op, tw_output x, tw_output filter, bool first)
+{
+    static const int64_t lists[4][2][8] = {{{1, 2, 1, 1}, {1, 1, 2, 1}},                          /* strides */
+                                           {{1, 2, 3, 1}, {1, 1, 2, 3}},                          /* windows */
+                                           {{1, 1, 2, 1}, {1, 1, 1, 2}},                          /* dilations */
+                                           {{0, 0, 1, 0, 1, 2, 0, 0}, {0, 0, 0, 0, 1, 0, 1, 2}}}; /* paddings */
+    bool convolves = filter.node != NULL;
+    tw_attr attrs[] = {tw_attr_string("data_format", first ? "NCHW" : "NHWC"),
+                       tw_attr_string("padding", "EXPLICIT"),
+                       tw_attr_ints("strides", lists[0][first], 4),
+                       tw_attr_ints("explicit_paddings", lists[3][first], 8),
+                       convolves ? tw_attr_ints("dilations", lists[2][first], 4)
+                                 : tw_attr_ints("ksize", lists[1][first], 4)};
+    if (first)
+        x = tw_transpose(g, x, TW_SHAPE(0, 3, 1, 2));
+    tw_output y = tw_node_output(tw_add_node(g, op, first ? "first" : "last", (tw_output[]){x, filter}, 1 + convolves,
+                                             attrs, 5), 0);
+    return first ? tw_transpose(g, y, TW_SHAPE(0, 2, 3, 1)) : y;
+}
+
+static void lists_of_each_dimension_change_their_order_with_the_layout(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    static const float weights[2 * 3 * 2 * 2] = {1, 2, -1, 3, 0, 1, 4, -2, 1, 1, 2, 5, -3, 1, 2, 0, 1, 2, 3, -1};
+    for (int pools = 0; pools < 2; pools++) {
+        run r = open_run(0, NULL);
+        tw_output x = tw_placeholder(r.g, TW_FLOAT32, TW_SHAPE(1, 5, 6, 2)), fetches[2], none = {0};
+        tw_output filter = pools ? none : tw_constant_floats(r.g, TW_SHAPE(2, 3, 2, 2), weights);
+        for (int first = 0; first < 2; first++)
+            fetches[first] = look_through(r.g, pools ? "MaxPool" : "Conv2D", x, filter, first);
+        assert_string_equal(tw_graph_message(r.g), "");
+        tw_tensor *in = tw_tensor_create(TW_FLOAT32, TW_SHAPE(1, 5, 6, 2)), *results[2] = {NULL};
+        for (int i = 0; i < 60; i++)
+            ((float *)tw_tensor_data(in))[i] = (float)(i * i % 13 - 5);
+        assert_ok(tw_session_run(r.session, &(tw_feed){x, in}, 1, fetches, 2, results, &error));
+        assert_true(tw_shape_equal(tw_tensor_shape(results[0]), tw_tensor_shape(results[1])));
+        assert_floats_near(tw_tensor_data(results[1]), tw_tensor_data(results[0]),
+                           (size_t)tw_tensor_elements(results[0]), 0);
+        assert_int_equal(count_steps(&r, "Transpose"), 0);
+        tw_tensor_release(results[0]);
+        tw_tensor_release(results[1]);
+        tw_tensor_release(in);
+        close_run(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +283,7 @@ int main(void)
         cmocka_unit_test(the_change_of_layout_can_be_left_out),
         cmocka_unit_test(what_is_done_to_images_gives_the_same_in_either_layout),
         cmocka_unit_test(a_programs_own_changes_of_layout_are_taken_up),
+        cmocka_unit_test(lists_of_each_dimension_change_their_order_with_the_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
