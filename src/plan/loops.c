@@ -127,10 +127,11 @@ static tw_status list_exits(looping *l)
 }
 
 /* A condition's own name for its predicate is a round's node, so that all of the condition decides by the one value
- * that goes in, whichever of the two names it has it by. */
-static bool passes_predicate(const tw_node *node)
+ * that goes in, whichever of the two names it has it by. Behind a border there may be nothing but the name. */
+static bool passes_predicate(const twi_copying *c, const tw_node *node)
 {
-    return twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 && tw_output_dtype(node->inputs[0]) == TW_BOOL;
+    return twi_op_is(node->op, TWI_PASSES) && node->num_inputs == 1 && tw_output_dtype(node->inputs[0]) == TW_BOOL &&
+           c->of[node->inputs[0].node->id].outputs;
 }
 
 static bool list_outputs_once(looping *l, const tw_node *from, unsigned search)
@@ -139,7 +140,7 @@ static bool list_outputs_once(looping *l, const tw_node *from, unsigned search)
     bool fits = true;
     if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id])
         return true;
-    while (passes_predicate(from))
+    while (passes_predicate(c, from))
         from = from->inputs[0].node;
     if (!twi_copy_see(c, from, search))
         return true;

@@ -187,3 +187,30 @@ def words_taken():
 
 
 program("words_taken", words_taken, {"at": i32([3, 0, 3, 2])}, {"at": i32([])}, init=True)
+
+# ---- conditions ----
+
+
+def constant_decides():
+    """Of a condition in a loop behind a border, nothing is left but its own name for the predicate."""
+    n = tf.size(tf.where(holder(tf.float32, [None], "x") > 0))
+    shaped = tf.range(n)
+
+    def body(i, a):
+        return i + 1, tf.cond(tf.constant(False), lambda: tf.negative(a), lambda: tf.square(a)) + tf.size(shaped)
+    return [tf.while_loop(lambda i, a: i < 2, body, [0, n])[1]]
+
+
+program("constant_decides", constant_decides, {"x": f32([1, -1, 2, 3])})
+
+
+def one_branch():
+    """TensorFlow calls what takes the Case's result as a node of the branch is called behind the Case's name."""
+    tf.enable_control_flow_v2()
+    x = holder(tf.float32, [2], "x")
+    taken = tf.switch_case(holder(tf.int32, [], "i"), [lambda: tf.identity(x) * 2])
+    tf.disable_control_flow_v2()
+    return [taken]
+
+
+program("one_branch", one_branch, {"x": f32([1, 2]), "i": i32(5)})

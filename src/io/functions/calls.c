@@ -113,11 +113,24 @@ done:
     return status;
 }
 
+/* Whether the graph has a node of its own that one of the function would be called like. */
+static bool is_taken(twi_functions *f, const Twi__FunctionDef *function, const char *prefix)
+{
+    bool taken = false;
+    for (size_t i = 0; i < function->n_node_def && !taken; i++) {
+        const char *name = TWI_PRINT("%s%s", prefix, function->node_def[i]->name);
+        taken = name && twi_map_get(&f->own, name);
+    }
+    return taken;
+}
+
 tw_status twi_lower_open(twi_functions *f, const Twi__FunctionDef *function, const char *prefix, const char *device,
                          const char *pivot, size_t num_arguments, twi_function_call *c)
 {
     if (!function) /* it was there when the node was looked at */
         return twi_lower_fail_memory(f);
+    while (prefix && is_taken(f, function, prefix))
+        prefix = TWI_PRINT("%sbody/", prefix);
     *c = (twi_function_call){.place = {.prefix = prefix, .device = device, .pivot = pivot, .function = function},
                              .num_results = function->signature->n_output_arg,
                              .num_controls = function->n_control_ret};
