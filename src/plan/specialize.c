@@ -82,6 +82,22 @@ static tw_status find_needed(twi_copying *c)
     return fits ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
 }
 
+/* A condition has one predicate, however many Switches look at it: what passes a variable's memory on to them reads
+ * it. */
+static void note_predicates(twi_copying *c)
+{
+    for (int i = 0; i < c->needed.count && c->conditions; i++) {
+        const tw_node *node = c->needed.items[i];
+        if (!twi_op_is(node->op, TWI_SWITCH))
+            continue;
+        for (tw_output at = node->inputs[1]; at.index >= 0 && at.index < at.node->num_inputs &&
+                                             twi_op_is(at.node->op, TWI_PASSES | TWI_SWITCH) &&
+                                             c->of[at.node->id].needed && !c->of[at.node->id].decides;
+             at = at.node->inputs[twi_op_is(at.node->op, TWI_SWITCH) ? 0 : at.index])
+            c->of[at.node->id].decides = true;
+    }
+}
+
 static tw_status check_feed(twi_copying *c, const twi_feed_shape *feed)
 {
     tw_dtype dtype = tw_output_dtype(feed->output);
@@ -143,8 +159,8 @@ static bool is_view(const twi_copying *c, const tw_node *node)
 {
     bool passes = (twi_op_is(node->op, TWI_PASSES) && !node->op->planned_as) ||
                   (twi_op_is(node->op, TWI_ENTER) && twi_attr_bool(&node->attrs, "is_constant", false));
-    return passes && node->num_outputs == 1 && !twi_output_is_reference((tw_output){(tw_node *)node, 0}) &&
-           twi_copy_refers(c, node->inputs[0]);
+    return passes && !c->of[node->id].decides && node->num_outputs == 1 &&
+           !twi_output_is_reference((tw_output){(tw_node *)node, 0}) && twi_copy_refers(c, node->inputs[0]);
 }
 
 static tw_status read_reference(twi_copying *c, tw_output reference, const tw_node *reader, const twi_value *controls,
@@ -685,6 +701,7 @@ tw_status twi_specialize(twi_planning *p)
     TWI_TRY(make_feeds(&c));
     TWI_TRY(twi_settle_conditions(&c));
     TWI_TRY(find_needed(&c));
+    note_predicates(&c);
     for (int i = 0; i < c.needed.count; i++) {
         twi_look_ahead(graph, c.needed.items[i]->id, 1);
         TWI_TRY(twi_copy_once(&c, c.needed.items[i]));

@@ -21,6 +21,7 @@ typedef struct twi_copied {
     bool copied;           /* and seen to */
     bool fed;              /* some output is */
     bool views;            /* its output is a variable's memory, passed on as a value */
+    bool decides;          /* a condition is decided by what it passes on */
     bool written;          /* of a variable: a node that has been copied changes it by reference */
     unsigned seen;         /* by the latest search (twi_copies) that came by */
     twi_value *outputs;    /* [num_outputs] in the region; NULL unless it is needed or fed */

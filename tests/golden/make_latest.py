@@ -214,3 +214,14 @@ def one_branch():
 
 
 program("one_branch", one_branch, {"x": f32([1, 2]), "i": i32(5)})
+
+
+def variable_decides():
+    """A variable of TensorFlow 1, of which its readers hand the memory on, and a condition in a branch of another."""
+    v = tf.get_variable("training", initializer=tf.constant(True), use_resource=False)
+    x, p = holder(tf.float32, [2], "x"), tf.identity(v)
+    inner = tf.cond(p, lambda: tf.cond(tf.logical_not(v), lambda: x, lambda: -x), lambda: x * 2)
+    return [inner, tf.cond(v, lambda: x + 1, lambda: x + 2)]
+
+
+program("variable_decides", variable_decides, {"x": f32([1, 2])}, init=True)
