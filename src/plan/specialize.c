@@ -90,9 +90,9 @@ static void note_predicates(twi_copying *c)
         const tw_node *node = c->needed.items[i];
         if (!twi_op_is(node->op, TWI_SWITCH))
             continue;
-        for (tw_output at = node->inputs[1]; at.index >= 0 && at.index < at.node->num_inputs &&
-                                             twi_op_is(at.node->op, TWI_PASSES | TWI_SWITCH) &&
-                                             c->of[at.node->id].needed && !c->of[at.node->id].decides;
+        for (tw_output at = node->inputs[1];
+             at.index >= 0 && at.index < at.node->num_inputs && twi_op_is(at.node->op, TWI_PASSES | TWI_SWITCH) &&
+             c->of[at.node->id].needed && !c->of[at.node->id].decides;
              at = at.node->inputs[twi_op_is(at.node->op, TWI_SWITCH) ? 0 : at.index])
             c->of[at.node->id].decides = true;
     }
