@@ -2,7 +2,7 @@
  * A copy for readers under one guard is made under that guard too; for readers of several branches it is made always.
  * A copy belongs to the receiving device. One tensor crosses to one device once, whatever the number of readers there.
  * Between devices of the host nothing is moved (prepare.c): the copy then only marks who waits for whom.
- * Constants are not copied: the receiving device gets a constant of its own.
+ * Constants are not copied: the receiving device gets a constant of its own, which comes after what the first does.
  * A guard is read where it was made, by all devices of that task; each other task has a copy of it. */
 #include "plan/stages.h"
 
@@ -44,11 +44,16 @@ static twi_node *make_crossing(twi_planning *p, twi_value from, const reading *r
     tw_attr type = tw_attr_type("T", twi_dtype(from));
     if (!name)
         return NULL;
-    return twi_node_make(region, &(twi_wish){.op = constant ? from.node->op : region->known[TWI_OP__Copy], .name = name,
-                                             .origin = reader->origin, .rank = reader->rank, .device = r->device,
-                                             .behind = reader->previous, .inputs = &from, .num_inputs = !constant,
-                                             .attrs = constant ? from.node->attrs.items : &type,
-                                             .num_attrs = constant ? from.node->attrs.count : 1});
+    twi_node *made =
+        twi_node_make(region, &(twi_wish){.op = constant ? from.node->op : region->known[TWI_OP__Copy], .name = name,
+                                          .origin = reader->origin, .rank = reader->rank, .device = r->device,
+                                          .behind = reader->previous, .inputs = &from, .num_inputs = !constant,
+                                          .attrs = constant ? from.node->attrs.items : &type,
+                                          .num_attrs = constant ? from.node->attrs.count : 1});
+    for (int i = 0; constant && made && i < from.node->num_controls; i++)
+        if (!twi_add_control(made, from.node->controls[i]->node))
+            return NULL;
+    return made;
 }
 
 /* The value where it is read. */
