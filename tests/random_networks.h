@@ -183,7 +183,8 @@ static inline tw_output twt_read_count(twt_network *n, const tw_output *fetches,
 }
 
 /* Builds a network of x, which has TWT_CELLS elements. Returns how many fetches there are: the loss, an image, gradients
- * of the last weights, unless layers are narrow: what rounding turns from 0 to less has another gradient; and the count. */
+ * of the last weights, unless layers are narrow: what rounding turns from 0 to less has another gradient; and the
+ * count. */
 static inline int twt_random_network(tw_graph *g, tw_output x, unsigned seed, tw_output fetches[TWT_NETWORK_FETCHES])
 {
     twt_network n = {.g = g, .seed = seed, .narrow = twt_has_narrow_layers(seed) ? TW_BFLOAT16 : TW_FLOAT32};

@@ -1,5 +1,5 @@
-/* change.c - nodes that change: what they take, what they wait for, attributes, devices. Tower's graphs only grow, so one
- * with another node is another graph: made of the same messages but for one, it takes the place of the first.
+/* change.c - nodes that change: what they take, what they wait for, attributes, devices. Tower's graphs only grow, so
+ * one with another node is another graph: made of the same messages but for one, it takes the place of the first.
  * Never here:  attributes of the caller's own, which nodes do not have (kept_attr.c). */
 #include "capi.h"
 
@@ -130,7 +130,8 @@ static void apply(TF_Graph *graph, change *c, TF_Status *status)
     if (!c->oper || c->oper->graph != graph)
         set_status(status, TF_INVALID_ARGUMENT, "the operation that is to change is not in the graph");
     else if (graph->sessions)
-        set_status(status, TF_FAILED_PRECONDITION, "operations change only as long as there is no session of the graph");
+        set_status(status, TF_FAILED_PRECONDITION,
+                   "operations change only as long as there is no session of the graph");
     else if (!(changed = make_changed(graph, c, &error)))
         set_graph_error(status, &error);
     else if (!move_to(graph, changed))

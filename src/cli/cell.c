@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a character's `length` bytes. Those of East Asia, and pictures of them, take two columns; marks above a letter, which
- * take none, are counted as letters. */
+/* Of a character's `length` bytes. Those of East Asia, and pictures of them, take two columns; marks above a letter,
+ * which take none, are counted as letters. */
 static int columns_of(const char *text, size_t length)
 {
     static const uint32_t wide[][2] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},  {0xAC00, 0xD7A3},

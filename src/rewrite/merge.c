@@ -31,8 +31,8 @@ static uint64_t hash_node(const twi_node *node)
     return twi_hash_mix(hash, controls);
 }
 
-/* Whether `b` waits for all that `a` waits for. That there are as many does not say that it is so the other way round: one
- * that two became may be there twice. */
+/* Whether `b` waits for all that `a` waits for. That there are as many does not say that it is so the other way round:
+ * one that two became may be there twice. */
 static bool waits_for_all(table *t, const twi_node *b, const twi_node *a)
 {
     bool all = true;
