@@ -225,3 +225,22 @@ def variable_decides():
 
 
 program("variable_decides", variable_decides, {"x": f32([1, 2])}, init=True)
+
+
+def segments_without_rows():
+    """The extremes of no row are the narrow type's own least and greatest numbers, and so are those of infinities."""
+    x, ids = holder(tf.float32, [3], "x"), holder(tf.int32, [3], "ids")
+    return [tf.cast(extreme(tf.cast(x, dtype), ids, 3), tf.float32)
+            for dtype in (tf.half, tf.bfloat16) for extreme in (raw_max, raw_min)]
+
+
+def raw_max(x, ids, count):
+    return raw.UnsortedSegmentMax(data=x, segment_ids=ids, num_segments=count)
+
+
+def raw_min(x, ids, count):
+    return raw.UnsortedSegmentMin(data=x, segment_ids=ids, num_segments=count)
+
+
+program("segments_without_rows", segments_without_rows,
+        {"x": f32([np.inf, -np.inf, 2]), "ids": i32([0, 1, 1])})

@@ -196,15 +196,41 @@ static tw_status prepare_picked_sqrt(twi_prepare *p)
     X("SegmentProd", segment_prod)                                                                                     \
     X("SegmentMax", segment_max)                                                                                       \
     X("SegmentMin", segment_min)
-#define UNSORTED_LIST(X)                                                                                               \
+#define UNSORTED_SUMS(X)                                                                                               \
     X("UnsortedSegmentSum", unsorted_segment_sum)                                                                      \
-    X("UnsortedSegmentProd", unsorted_segment_prod)                                                                    \
+    X("UnsortedSegmentProd", unsorted_segment_prod)
+#define UNSORTED_EXTREMES(X)                                                                                           \
     X("UnsortedSegmentMax", unsorted_segment_max)                                                                      \
     X("UnsortedSegmentMin", unsorted_segment_min)
+#define UNSORTED_LIST(X) UNSORTED_SUMS(X) UNSORTED_EXTREMES(X)
 
 #define WIDEN(op, f) TWI_WIDENED(f)
 SORTED_LIST(WIDEN)
-UNSORTED_LIST(WIDEN)
+UNSORTED_SUMS(WIDEN)
+
+/* What float32 begins with is beyond the narrow type, whose own last finite number it is to be: in both types that of
+ * the bits before an infinity's. */
+static tw_status run_widened_extreme(const twi_run *r, tw_status (*f)(const twi_run *r), float beyond)
+{
+    bool half = r->output_operands[0].dtype == TW_FLOAT16;
+    uint16_t *to = r->outputs[0], infinity = (uint16_t)((half ? 0x7C00 : 0x7F80) | (beyond < 0 ? 0x8000 : 0));
+    tw_status status = twi_run_widened(r, f);
+    for (int64_t i = 0; i < r->output_operands[0].elements && status == TW_OK; i++)
+        if (to[i] == infinity)
+            to[i]--;
+    return status;
+}
+
+static tw_status unsorted_segment_max_widened(const twi_run *r)
+{
+    return run_widened_extreme(r, unsorted_segment_max_float, -INFINITY);
+}
+
+static tw_status unsorted_segment_min_widened(const twi_run *r)
+{
+    return run_widened_extreme(r, unsorted_segment_min_float, INFINITY);
+}
+
 TWI_WIDENED(sparse)
 TWI_WIDENED(sparse_grad)
 
