@@ -244,3 +244,14 @@ def raw_min(x, ids, count):
 
 program("segments_without_rows", segments_without_rows,
         {"x": f32([np.inf, -np.inf, 2]), "ids": i32([0, 1, 1])})
+
+
+def sums_before_products():
+    """What one input has alone is summed before anything is multiplied: infinities and empty axes show it."""
+    x, y, none = holder(tf.float32, [2, 2], "x"), holder(tf.float32, [2], "y"), holder(tf.float32, [2, 0], "none")
+    return [raw.Einsum(inputs=list(inputs), equation=equation) for equation, inputs in (
+        ("ab,c->ab", (x, y)), ("ab,bc->a", (x, none)), ("ab,c->c", (none, y)), ("ab,b->a", (x, y)), ("ab,ac->cb", (x, x)))]
+
+
+program("sums_before_products", sums_before_products,
+        {"x": f32([[np.inf, 2], [-1, 0.5]]), "y": f32([0, 3]), "none": np.zeros([2, 0], np.float32)})

@@ -1,12 +1,14 @@
-/* einsum.c - Einsum: a walk over the output's elements, and for each over what is summed. */
+/* einsum.c - Einsum: a walk over the output's elements, for each over what both inputs have and the output has not, and
+ * for each of these over what one input has alone: as in TensorFlow that is summed before anything is multiplied. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 #include "device/fused/einsum.h"
 
-/* State: labels in an order, the output's first, with their sizes, and how far apart neighbours lie in each input. */
+/* State: labels in an order, the output's first, then those that both inputs have, the first's and the second's own,
+ * with their sizes, and how far apart neighbours lie in each input. */
 typedef struct walk {
-    int num_output, num_labels;
+    int num_output, num_common, num_first, num_labels; /* each with those before */
     int64_t size[TWI_EINSUM_LABELS], steps[2][TWI_EINSUM_LABELS];
 } walk;
 
@@ -26,6 +28,24 @@ static void add_label(walk *w, const twi_prepare *p, const twi_einsum *e, int la
     }
 }
 
+static bool has_label(const twi_einsum_term *term, int label)
+{
+    bool has = false;
+    for (int k = 0; k < term->rank; k++)
+        has = has || term->labels[k] == label;
+    return has;
+}
+
+/* Those of an input that the other has, too, or has not. */
+static void add_labels(walk *w, const twi_prepare *p, const twi_einsum *e, int input, bool common,
+                       bool seen[TWI_EINSUM_LABELS])
+{
+    const twi_einsum_term *term = &e->inputs[input];
+    for (int k = 0; k < term->rank; k++)
+        if (!seen[term->labels[k]] && has_label(&e->inputs[1 - input], term->labels[k]) == common)
+            add_label(w, p, e, term->labels[k], seen);
+}
+
 static tw_status prepare(twi_prepare *p)
 {
     twi_einsum e;
@@ -38,12 +58,22 @@ static tw_status prepare(twi_prepare *p)
     for (int k = 0; k < e.output.rank; k++)
         add_label(&w, p, &e, e.output.labels[k], seen);
     w.num_output = w.num_labels;
-    for (int i = 0; i < p->num_inputs; i++)
-        for (int k = 0; k < e.inputs[i].rank; k++)
-            if (!seen[e.inputs[i].labels[k]])
-                add_label(&w, p, &e, e.inputs[i].labels[k], seen);
+    add_labels(&w, p, &e, 0, true, seen);
+    w.num_common = w.num_labels;
+    add_labels(&w, p, &e, 0, false, seen);
+    w.num_first = w.num_labels;
+    add_labels(&w, p, &e, 1, false, seen);
     p->workspace = twi_widened_bytes(p);
     return twi_keep(p, &w, sizeof w);
+}
+
+/* Whether one of the labels from `first` to before `end` has no elements. */
+static bool is_empty(const walk *w, int first, int end)
+{
+    bool empty = false;
+    for (int k = first; k < end; k++)
+        empty = empty || w->size[k] == 0;
+    return empty;
 }
 
 /* Adds to the places the next step of the labels from `first` to before `end`; false: that was the last. */
