@@ -255,3 +255,16 @@ def sums_before_products():
 
 program("sums_before_products", sums_before_products,
         {"x": f32([[np.inf, 2], [-1, 0.5]]), "y": f32([0, 3]), "none": np.zeros([2, 0], np.float32)})
+
+
+def quantized_ties():
+    """What lies in the middle of two steps goes where TensorFlow's order of operations takes it."""
+    x = holder(tf.float32, [8], "x")
+    return [quantized for low, high, bits in ((0, 1.1, 3), (-1, 1.1, 3), (0, 10, 4)) for quantized in (
+        tf.quantization.fake_quant_with_min_max_args(x, low, high, bits),
+        tf.quantization.fake_quant_with_min_max_vars(x, low, high, bits),
+        tf.quantization.fake_quant_with_min_max_vars_per_channel(x, [low] * 8, [high] * 8, bits))]
+
+
+program("quantized_ties", quantized_ties,
+        {"x": f32([0.23571429, 0.8642857, 1.0214286, -0.75, 1.6666666, 2.3333333, 5.6666665, 0.5])})

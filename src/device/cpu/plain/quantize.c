@@ -55,19 +55,33 @@ static int64_t num_channels(const twi_run *r, int at)
     return r->num_inputs > at ? r->input_operands[at].elements : 1;
 }
 
-static tw_status run(const twi_run *r)
+/* Ties go where TensorFlow's order of operations takes them, which divides for one range that is an input, and else
+ * multiplies. */
+static tw_status quantize(const twi_run *r, bool divides)
 {
     const float *x = r->inputs[0];
     float *y = r->outputs[0];
     int64_t channels = num_channels(r, 1);
     for (int64_t c = 0; c < channels; c++) {
         range z = range_of(r, 1, c);
+        float inverse = z.is_empty ? 0 : 1 / z.scale, zero = floorf(-z.low * inverse + 0.5f);
         for (int64_t i = c; i < r->output_operands[0].elements; i += channels) {
-            float inside = x[i] < z.low ? z.low : x[i] > z.high ? z.high : x[i];
-            y[i] = z.is_empty ? 0 : floorf((inside - z.low) / z.scale + 0.5f) * z.scale + z.low;
+            float inside = (x[i] < z.low ? z.low : x[i] > z.high ? z.high : x[i]) - z.low;
+            float steps = divides ? inside / z.scale : inside * inverse;
+            y[i] = z.is_empty ? 0 : floorf(steps - zero + 0.5f) * z.scale;
         }
     }
     return TW_OK;
+}
+
+static tw_status run(const twi_run *r)
+{
+    return quantize(r, false);
+}
+
+static tw_status run_vars(const twi_run *r)
+{
+    return quantize(r, true);
 }
 
 /* dy, x: dx where x is inside of the range, and what is below and above it goes to its limits. */
@@ -95,7 +109,7 @@ static tw_status run_grad(const twi_run *r)
 
 const twi_kernel twi_cpu_quantize_kernels[] = {
     {"FakeQuantWithMinMaxArgs", "plain", 0, prepare, run, twi_free},
-    {"FakeQuantWithMinMaxVars", "plain", 0, prepare, run, twi_free},
+    {"FakeQuantWithMinMaxVars", "plain", 0, prepare, run_vars, twi_free},
     {"FakeQuantWithMinMaxVarsPerChannel", "plain", 0, prepare, run, twi_free},
     {"FakeQuantWithMinMaxArgsGradient", "plain", 0, prepare, run_grad, twi_free},
     {"FakeQuantWithMinMaxVarsGradient", "plain", 0, prepare, run_grad, twi_free},
