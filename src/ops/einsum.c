@@ -61,14 +61,6 @@ static int write_letters(const twi_einsum *e, const twi_einsum_term *term, char 
     return term->rank;
 }
 
-static bool has(const twi_einsum_term *term, int label)
-{
-    for (int k = 0; k < term->rank; k++)
-        if (term->labels[k] == label)
-            return true;
-    return false;
-}
-
 static bool repeats(const twi_einsum_term *term)
 {
     for (int k = 0; k < term->rank; k++)
@@ -93,7 +85,7 @@ static void give(twi_gradient *g, const twi_einsum *e, int i)
         length += write_letters(e, other, equation + length);
     }
     for (int k = 0; k < own->rank; k++) {
-        is_there[k] = has(&e->output, own->labels[k]) || (other && has(other, own->labels[k]));
+        is_there[k] = twi_einsum_has(&e->output, own->labels[k]) || (other && twi_einsum_has(other, own->labels[k]));
         if (is_there[k])
             present.labels[present.rank++] = own->labels[k];
     }

@@ -25,6 +25,14 @@ static inline char twi_einsum_letter(int label)
     return (char)(label < 26 ? 'a' + label : 'A' + label - 26);
 }
 
+static inline bool twi_einsum_has(const twi_einsum_term *term, int label)
+{
+    for (int k = 0; k < term->rank; k++)
+        if (term->labels[k] == label)
+            return true;
+    return false;
+}
+
 /* Reads letters and dots up to the end of a term. rank -1: as many dots as `dots` says. NULL, or what is wrong. */
 static inline const char *twi_einsum_term_read(twi_einsum *e, const char **at, int rank, int *dots,
                                                twi_einsum_term *term)
@@ -88,8 +96,7 @@ static inline const char *twi_einsum_read(twi_einsum *e, const char *equation, i
     for (int k = 0; k < e->output.rank && !why; k++) {
         bool found = false;
         for (int i = 0; i < num_inputs; i++)
-            for (int j = 0; j < e->inputs[i].rank; j++)
-                found = found || e->inputs[i].labels[j] == e->output.labels[k];
+            found = found || twi_einsum_has(&e->inputs[i], e->output.labels[k]);
         for (int j = 0; j < k; j++)
             if (e->output.labels[j] == e->output.labels[k])
                 why = "an axis twice in the output";

@@ -28,21 +28,13 @@ static void add_label(walk *w, const twi_prepare *p, const twi_einsum *e, int la
     }
 }
 
-static bool has_label(const twi_einsum_term *term, int label)
-{
-    bool has = false;
-    for (int k = 0; k < term->rank; k++)
-        has = has || term->labels[k] == label;
-    return has;
-}
-
 /* Those of an input that the other has, too, or has not. */
 static void add_labels(walk *w, const twi_prepare *p, const twi_einsum *e, int input, bool common,
                        bool seen[TWI_EINSUM_LABELS])
 {
     const twi_einsum_term *term = &e->inputs[input];
     for (int k = 0; k < term->rank; k++)
-        if (!seen[term->labels[k]] && has_label(&e->inputs[1 - input], term->labels[k]) == common)
+        if (!seen[term->labels[k]] && twi_einsum_has(&e->inputs[1 - input], term->labels[k]) == common)
             add_label(w, p, e, term->labels[k], seen);
 }
 
