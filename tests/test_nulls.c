@@ -412,6 +412,7 @@ static const char **some_char_pp(void)
 #define some_tw_source_function_p() fill
 #define some_tw_variable_getter_p() same
 #define some_tw_fetch_progress_p() go_on
+#define some_tw_read_progress_p() go_on
 #define some_tw_coordinator_thread_p() work
 #define some_tw_scan_function_p() scan_nothing
 #define some_tw_map_function_p() map_nothing

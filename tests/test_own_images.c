@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include <jpeglib.h> /* after stdio.h */
+#include <math.h>
 
 #include <tower/data.h>
 #include <tower/io.h>
@@ -490,6 +491,145 @@ static void own_pictures_are_trained_evaluated_predicted_and_exported(void **sta
     assert_prints("class 2 was 'cat' in training and is 'dog' here");
 }
 
+/* ---- pictures that are read when they are needed ---- */
+
+enum { NEED_SIDE = 8, NEED_IMAGE = NEED_SIDE * NEED_SIDE * 3, NEED_BATCH = 70 /* several threads' work */ };
+
+static tw_dataset *load_when_needed(const char *name, tw_dataset_split split, int64_t memory, int64_t hold_back)
+{
+    tw_error error = {0};
+    tw_dataset *data;
+    assert_ok(tw_dataset_load("images", inside(name), split,
+                              TW_OPTIONS(tw_dataset_options, .height = NEED_SIDE, .when_needed = true,
+                                         .image_memory = memory, .hold_back = hold_back),
+                              &data, &error));
+    return data;
+}
+
+static tw_pipeline *pipeline_of(const tw_dataset *data, int batch, int threads)
+{
+    tw_error error = {0};
+    tw_pipeline *p;
+    assert_ok(tw_pipeline_create(data,
+                                 TW_OPTIONS(tw_pipeline_options, .batch = batch, .seed = 7, .shuffle = true,
+                                            .augmentation = TW_AUGMENT_PAD_CROP_FLIP, .threads = threads),
+                                 &p, &error));
+    return p;
+}
+
+/* Whatever is kept: all of them, five, none. */
+static void pictures_read_when_they_are_needed_are_the_same(void **state)
+{
+    (void)state;
+    static const int64_t memory[] = {0, 5 * NEED_IMAGE, 1};
+    static float expected[2][NEED_BATCH * NEED_IMAGE], images[NEED_BATCH * NEED_IMAGE];
+    int32_t labels[2][NEED_BATCH], found[NEED_BATCH];
+    double mean[3], stddev[3], mean_found[3], stddev_found[3];
+    tw_error error = {0};
+    write_photos("needed");
+    tw_dataset *whole = load("needed", TW_SPLIT_TRAIN, NEED_SIDE, 3);
+    tw_pipeline *p = pipeline_of(whole, NEED_BATCH, 1);
+    for (int b = 0; b < 2; b++)
+        assert_ok(tw_pipeline_next(p, 0, expected[b], labels[b], &error));
+    tw_pipeline_destroy(p);
+    tw_dataset_info(whole, NULL, mean, stddev);
+    for (int k = 0; k < 3; k++) {
+        tw_dataset *data = load_when_needed("needed", TW_SPLIT_TRAIN, memory[k], 0);
+        assert_string_equal(tw_dataset_digest(data), tw_dataset_digest(whole));
+        assert_null(tw_dataset_images(data));
+        tw_dataset_info(data, NULL, mean_found, stddev_found);
+        assert_true(isnan(mean_found[0]) && isnan(stddev_found[2]));
+        p = pipeline_of(data, NEED_BATCH, 4);
+        for (int b = 0; b < 2; b++) {
+            assert_ok(tw_pipeline_next(p, 0, images, found, &error));
+            assert_memory_equal(images, expected[b], sizeof images);
+            assert_memory_equal(found, labels[b], sizeof found);
+        }
+        tw_pipeline_destroy(p);
+        assert_int_equal(tw_dataset_images(data) != NULL, k == 0); /* each was in the batches, and kept */
+        assert_ok(tw_dataset_read(data, NULL, NULL, &error));
+        tw_dataset_info(data, NULL, mean_found, stddev_found);
+        assert_memory_equal(mean_found, mean, sizeof mean);
+        assert_memory_equal(stddev_found, stddev, sizeof stddev);
+        tw_dataset_destroy(data);
+    }
+    tw_dataset_destroy(whole);
+}
+
+static void pictures_held_back_are_the_last_ones(void **state)
+{
+    (void)state;
+    uint8_t image[NEED_IMAGE];
+    tw_error error = {0};
+    write_photos("held");
+    tw_dataset *whole = load("held", TW_SPLIT_TRAIN, NEED_SIDE, 3);
+    tw_dataset *rest = load_when_needed("held", TW_SPLIT_TRAIN, 0, 5),
+               *held = load_when_needed("held", TW_SPLIT_VALIDATION, 0, 5);
+    assert_int_equal(tw_dataset_count(held), 5);
+    for (int64_t i = 0; i < tw_dataset_count(whole); i++) {
+        int64_t at = i - tw_dataset_count(rest);
+        assert_ok(tw_dataset_image(at < 0 ? rest : held, at < 0 ? i : at, image, &error));
+        assert_memory_equal(image, tw_dataset_images(whole) + i * NEED_IMAGE, NEED_IMAGE);
+        assert_int_equal(tw_dataset_labels(whole)[i], tw_dataset_labels(at < 0 ? rest : held)[at < 0 ? i : at]);
+    }
+    assert_fails(tw_dataset_image(held, 5, image, &error), TW_INVALID_ARGUMENT, "has no image 5; it has 5");
+    assert_fails(tw_dataset_image(held, -1, image, &error), TW_INVALID_ARGUMENT, "has no image -1; it has 5");
+    assert_non_null(tw_dataset_images(held));
+    assert_true(strcmp(tw_dataset_digest(held), tw_dataset_digest(rest)) != 0);
+    tw_dataset_destroy(whole);
+    tw_dataset_destroy(rest);
+    tw_dataset_destroy(held);
+}
+
+/* Steps before it are right, that one says why, and does so until one goes elsewhere. */
+static void a_picture_that_cannot_be_read_fails_the_batch_that_needs_it(void **state)
+{
+    (void)state;
+    enum { BATCH = 2, STEPS = 12 }; /* an epoch of 24 */
+    static float images[BATCH * NEED_IMAGE];
+    int32_t labels[BATCH];
+    tw_error error = {0};
+    int failed = -1;
+    write_photos("gone");
+    assert_runs(0, "mv gone/cat/0.png cat0.png");
+    tw_dataset *train = load_when_needed("gone", TW_SPLIT_TRAIN, 0, 0);
+    assert_runs(0, "mv gone/cat/5.jpg cat5.jpg"); /* of the training half */
+    tw_pipeline *p = pipeline_of(train, BATCH, 2);
+    for (int step = 0; step < STEPS && failed < 0; step++)
+        if (tw_pipeline_next(p, 0, images, labels, &error) != TW_OK)
+            failed = step;
+    assert_in_range(failed, 0, STEPS - 1);
+    for (int again = 0; again < 3; again++)
+        assert_fails(tw_pipeline_next(p, 0, images, labels, &error), TW_NOT_FOUND, "gone/cat/5.jpg'");
+    assert_ok(tw_pipeline_seek(p, failed ? 0 : 2, &error));
+    assert_ok(tw_pipeline_next(p, 0, images, labels, &error));
+    assert_fails(tw_dataset_read(train, NULL, NULL, &error), TW_NOT_FOUND, "gone/cat/5.jpg'");
+    assert_runs(0, "mv cat5.jpg gone/cat/5.jpg");
+    assert_ok(tw_pipeline_seek(p, failed, &error));
+    assert_ok(tw_pipeline_next(p, 0, images, labels, &error));
+    tw_pipeline_destroy(p);
+    assert_ok(tw_dataset_read(train, NULL, NULL, &error));
+    tw_dataset_destroy(train);
+}
+
+/* Tasks decode what their towers need, and end with the bytes of one process that decodes all at first. */
+static void tasks_read_their_own_pictures(void **state)
+{
+    (void)state;
+    write_photos("shared");
+    assert_runs(0, "$T train cifar10 --data-dir shared --batch-size 4 --towers 2 --cpu-threads 1 --max-steps 4 "
+                   "--train-dir one");
+    assert_runs(0, "$T launch --tasks 2 -- $T train cifar10 --data-dir shared --batch-size 4 --cpu-threads 1 "
+                   "--max-steps 4 --image-memory 1 --train-dir two && "
+                   "cmp one/model.ckpt-4.data-00000-of-00001 two/model.ckpt-4.data-00000-of-00001");
+    assert_runs(0, "truncate -s 200 shared/cat/1.jpg");
+    assert_runs(1, "$T train cifar10 --data-dir shared --batch-size 4 --max-steps 1 --train-dir hurt1");
+    assert_prints("tower train: 'shared/cat/1.jpg' is a "); /* before anything else */
+    assert_runs(1, "$T launch --tasks 2 -- $T train cifar10 --data-dir shared --batch-size 16 --max-steps 4 "
+                   "--train-dir hurt2");
+    assert_prints("'shared/cat/1.jpg' is a ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +647,10 @@ int main(void)
         cmocka_unit_test(the_middle_of_a_picture_is_scaled),
         cmocka_unit_test(damaged_pictures_are_named),
         cmocka_unit_test(changed_bytes_do_no_harm),
+        cmocka_unit_test(pictures_read_when_they_are_needed_are_the_same),
+        cmocka_unit_test(pictures_held_back_are_the_last_ones),
+        cmocka_unit_test(a_picture_that_cannot_be_read_fails_the_batch_that_needs_it),
+        cmocka_unit_test(tasks_read_their_own_pictures),
         cmocka_unit_test(own_pictures_are_trained_evaluated_predicted_and_exported),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -9,7 +9,8 @@
  *     while (...)
  *         tw_pipeline_next(input, tower, images, labels, &error);
  *
- * A data set is loaded into memory once, as bytes. A pipeline turns it into an endless stream of float images whose
+ * A data set is loaded into memory once, as bytes, pictures of one's own also one by one, when they are needed. A
+ * pipeline turns it into an endless stream of float images whose
  * k-th example depends on the seed and on k alone: not on the number of threads, of towers or of devices, nor on
  * where the stream was entered. */
 #ifndef TOWER_DATA_H
@@ -33,6 +34,9 @@ typedef enum tw_dataset_split {
     TW_SPLIT_VALIDATION, /* what is held back from the training half */
 } tw_dataset_split;
 
+/* Told how many of the images have been read, from any thread, one at a time; false: stop, which is TW_CANCELLED. */
+typedef bool tw_read_progress(void *user, const char *what, int64_t done, int64_t total);
+
 typedef struct tw_dataset_options {
     size_t size; /* TW_SIZED(tw_dataset_options) sets it: see language.h */
     bool as_rgb32;    /* grey 28x28 images become 32x32x3: two black pixels on each side, the grey in each channel; so a
@@ -45,9 +49,13 @@ typedef struct tw_dataset_options {
                           TW_SPLIT_VALIDATION: 10,000 of CIFAR-10 are data_batch_5.bin. TW_INVALID_ARGUMENT: all of
                           them, or none where TW_SPLIT_VALIDATION is asked for */
     int height, width, channels; /* of "images": what each is made to be; 0: 32, as the height, 3 */
-    /* Told how far the reading of "images" is, from any thread, one at a time; false: stop, which is TW_CANCELLED. */
-    bool (*progress)(void *user, const char *what, int64_t done, int64_t total); /* NULL: nobody wants to know */
+    tw_read_progress *progress;  /* told how far the reading of all "images" is; NULL: nobody wants to know */
     void *user;
+    bool when_needed; /* pictures of "images" are found, but each is read when somebody needs it, and so no sooner is
+                         said that one is damaged; their files have to stay where they are. Arrays are read at once */
+    int64_t image_memory; /* and as many as lie in so many bytes are kept, the others read each time; 0: a third of the
+                             memory that is left, ... */
+    int processes; /* ... which so many processes of this machine share; 0: 1 */
 } tw_dataset_options;
 
 /* Loads one half of a data set from its official files:
@@ -97,8 +105,16 @@ TW_API int tw_dataset_height(const tw_dataset *dataset); /* pixels */
 TW_API int tw_dataset_width(const tw_dataset *dataset);
 TW_API int tw_dataset_channels(const tw_dataset *dataset);
 TW_API int tw_dataset_classes(const tw_dataset *dataset);
-TW_API const uint8_t *tw_dataset_images(const tw_dataset *dataset); /* [count, height, width, channels]; borrowed */
+/* [count, height, width, channels]; borrowed. NULL: options.when_needed, and not all have been read and kept. */
+TW_API const uint8_t *tw_dataset_images(const tw_dataset *dataset);
 TW_API const int32_t *tw_dataset_labels(const tw_dataset *dataset); /* [count]; borrowed */
+
+/* One of the images, which is read if need be: pixels [height, width, channels] are filled in. Any thread. */
+TW_API tw_status tw_dataset_image(const tw_dataset *dataset, int64_t index, uint8_t *pixels, tw_error *error);
+
+/* Reads with all cores what options.when_needed has left for later, and keeps what there is room for; so a picture that
+ * cannot be read is found. progress may be NULL. TW_OK at once where all are in memory. Any thread. */
+TW_API tw_status tw_dataset_read(const tw_dataset *dataset, tw_read_progress *progress, void *user, tw_error *error);
 
 /* What a label means, for example "frog"; "" where no names are known. Borrowed. */
 TW_API const char *tw_dataset_class_name(const tw_dataset *dataset, int label);
@@ -107,12 +123,14 @@ TW_API const char *tw_dataset_class_name(const tw_dataset *dataset, int label);
  * Borrowed. */
 TW_API const char *tw_dataset_file(const tw_dataset *dataset, int i);
 
-/* The SHA-256 of its sizes, labels and pixels, as 64 digits: data sets with the same are the same to a network.
+/* The SHA-256 of its sizes, labels and pixels, as 64 digits: data sets with the same are the same to a network. Of
+ * pictures of one's own the names and the sizes of their files stand for the pixels, which nobody may have read.
  * Computed when it is first asked for, in a second for some hundred megabytes. Borrowed. */
 TW_API const char *tw_dataset_digest(const tw_dataset *dataset);
 
 /* Looks at all of it: examples of each class [classes], mean and standard deviation of each channel [channels] in
- * units of a byte (0 to 255). Each pointer may be NULL. */
+ * units of a byte (0 to 255), which are NaN for pictures that options.when_needed has left for later until
+ * tw_dataset_read() has read them. Each pointer may be NULL. */
 TW_API void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *mean, double *stddev);
 
 /* Which data set lies in a directory, as a name for tw_dataset_load(): by its files, and MNIST from Fashion-MNIST by
@@ -151,7 +169,8 @@ typedef struct tw_pipeline_options {
     tw_augmentation augmentation;
     int crop;            /* pixels, for the two of the tutorial; 0: 24 */
     float scale, offset; /* for the others; scale 0: 1/255 */
-    int threads;         /* 0: one for every four cores, at least 1 and at most 4 */
+    int threads;         /* 0: one for every four cores, at least 1 and at most 4; or, where pictures are decoded, one
+                            for every two, at most 16 */
     int prefetch;        /* batches held ready for each tower; 0: 2 */
     int64_t first_step;  /* where the stream is entered */
     const bool *untaken; /* [towers] those whose batches nobody will take: none are made. NULL: all are taken */
@@ -166,9 +185,9 @@ typedef struct tw_pipeline_options {
  * add up to, dealt in order of towers. */
 typedef struct tw_pipeline tw_pipeline;
 
-/* Allocates all buffers and starts the threads; afterwards nothing is allocated. The data set must outlive the
- * pipeline. *pipeline is yours: tw_pipeline_destroy(). TW_INVALID_ARGUMENT: options out of range, or images smaller
- * than the crop. */
+/* Allocates all buffers and starts the threads; afterwards nothing is allocated, but to decode pictures that are read
+ * when they are needed. The data set must outlive the pipeline. *pipeline is yours: tw_pipeline_destroy().
+ * TW_INVALID_ARGUMENT: options out of range, or images smaller than the crop. */
 TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_options *options,
                                     tw_pipeline **pipeline, tw_error *error);
 
@@ -189,7 +208,8 @@ TW_API int tw_pipeline_channels(const tw_pipeline *pipeline);
 
 /* Copies the next batch of `tower` to images [batch, height, width, channels] and labels [batch] (or its share),
  * waiting until it is ready. Towers advance independently, each through its own batches in order; any thread may call,
- * several at once. TW_CANCELLED after tw_pipeline_cancel(); TW_ABORTED if a seek happened while it waited. */
+ * several at once. TW_CANCELLED after tw_pipeline_cancel(); TW_ABORTED if a seek happened while it waited; what reading
+ * a picture of the batch failed with, now and until a seek. */
 TW_API tw_status tw_pipeline_next(tw_pipeline *pipeline, int tower, float *images, int32_t *labels, tw_error *error);
 
 /* A batch lent out instead of copied: valid until released. While it is out, its place cannot be filled again, so

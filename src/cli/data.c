@@ -163,12 +163,14 @@ static bool show_reading(void *user, const char *what, int64_t done, int64_t tot
 static tw_status look_at(const char *name, const char *directory, survey *v, tw_error *error)
 {
     progress progress = progress_to(stderr);
-    tw_dataset_options options = {.allow_fewer = true, .progress = show_reading, .user = &progress};
+    tw_dataset_options options = {.allow_fewer = true, .when_needed = true, .image_memory = 1};
     tw_status status = TW_OK;
     progress.unit = "images";
     progress.quiet = 2;
     for (int h = 0; h < 2 && status == TW_OK; h++) {
         status = tw_dataset_load(name, directory, h ? TW_SPLIT_TEST : TW_SPLIT_TRAIN, &options, &v->half[h], error);
+        if (status == TW_OK)
+            status = tw_dataset_read(v->half[h], show_reading, &progress, error);
         if (status != TW_OK)
             break;
         v->counts[h] = calloc((size_t)tw_dataset_classes(v->half[h]), sizeof *v->counts[h]);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Of random images: as many as fit, and with the last class left empty where the model's own number is one more. */
-enum { MOST_EXAMPLES = 1024, MOST_BYTES = 32 << 20, CLASSES = 10, IMAGENET_CLASSES = 1000 };
+enum { MOST_EXAMPLES = 1024, MOST_BYTES = 32 << 20, FEW_BYTES = 256 << 20, CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic", "images"}; /* ORDER DATA_SET */
 
@@ -110,6 +110,15 @@ static void complain_of_nothing(const char *command, const char *directory, cons
         closedir(there);
 }
 
+/* Few pictures are read at once, so that one which is damaged is named before anything else is done. Tasks read each
+ * its own. */
+static tw_status read_few(const tw_dataset *data, int tasks, progress *progress, tw_error *error)
+{
+    double bytes =
+        (double)tw_dataset_count(data) * tw_dataset_height(data) * tw_dataset_width(data) * tw_dataset_channels(data);
+    return tasks > 1 || bytes > FEW_BYTES ? TW_OK : tw_dataset_read(data, show_reading, progress, error);
+}
+
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory)
 {
     const tw_model *model = tw_model_at(job->model);
@@ -117,6 +126,9 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
     tw_dataset *data = NULL;
     tw_error error = {0};
     tw_status status;
+    int tasks = 1;
+    if (job->tasks)
+        tw_task_started(&tasks);
 
     directory[0] = 0;
     if (wants_synthetic(job)) {
@@ -141,18 +153,23 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
                                       .height = job_image_side(model),
                                       .width = job_image_side(model),
                                       .channels = model->channels,
-                                      .progress = show_reading,
-                                      .user = &progress};
+                                      .when_needed = true,
+                                      .image_memory = job->image_memory > 0 ? job->image_memory : 0,
+                                      .processes = tasks};
         status = tw_dataset_load(name, directory, split, &options, &data, &error);
         if (status == TW_NOT_FOUND && !job->data_dir) { /* or where a package of the distribution puts it */
             status = tw_dataset_load(name, NULL, split, &options, &data, NULL);
             directory[0] = 0;
         }
+        if (status == TW_OK)
+            status = read_few(data, tasks, &progress, &error);
         progress_end(&progress);
     }
-    if (status != TW_OK)
-        failed(command, &error);
-    return data;
+    if (status == TW_OK)
+        return data;
+    failed(command, &error);
+    tw_dataset_destroy(data);
+    return NULL;
 }
 
 tw_devices *job_open_devices(const char *command, const job *job)

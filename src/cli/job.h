@@ -18,7 +18,7 @@ typedef struct job {
     int ps_tasks; /* ... of which so many are the job ps */
     int64_t plan_tasks; /* or those of so many that are planned for; below 1: none */
     bool tf32, fast, verbose;
-    int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
+    int64_t virtual_gpu_memory, gpu_memory_limit, image_memory; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */
     bool allow_growth;
     int format;
@@ -59,6 +59,14 @@ void job_print_cards(const tw_devices *devices, const char *indent);
          "leave so many examples at the end of the training half out of training; they are 'validation' to eval",      \
          .initial = "0",                                                                                               \
          .most = 1 << 30},                                                                                             \
+        {"image-memory",                                                                                               \
+         "BYTES",                                                                                                      \
+         OPTION_BYTES,                                                                                                 \
+         offsetof(settings, job.image_memory),                                                                         \
+         "keep so many bytes of your own pictures once they are decoded, such as 8G, and decode the others each time; "\
+         "without it a third of the memory that is left, which tasks share",                                           \
+         .least = 1,                                                                                                   \
+         .most = INT64_MAX},                                                                                           \
     {                                                                                                                  \
         "train-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, job.train_dir),                                       \
             "where checkpoints and event logs lie; without it MODEL_train", .also = "job-dir|checkpoint-dir",          \

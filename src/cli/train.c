@@ -554,7 +554,8 @@ const option train_options[] = {
      "the same. auto: the device if towers run on real GPUs of which a tenth of the memory holds the data set",
      .initial = "auto", .choices = "auto|host|device"}, /* ORDER INPUT_PLACE */
     {"input-threads", "N", OPTION_NUMBER, offsetof(settings, input_threads),
-     "threads of the host that prepare the data; 0: one for every four cores", .initial = "0", .most = 256},
+     "threads of the host that prepare the data; 0: one for every four cores, for every two if they decode pictures",
+     .initial = "0", .most = 256},
 
     {"data-format", "ORDER", OPTION_CHOICE, offsetof(settings, unused_choice),
      "cifar10_estimator's, taken and not needed: images are channels-last, and kernels choose what they want",

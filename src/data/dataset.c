@@ -1,7 +1,7 @@
 /* dataset.c - making, loading, describing and freeing data sets.
  * Lives here:  what all data sets share, whatever files they come from.
  * Never here:  file formats. */
-#include "data/dataset.h"
+#include "data/pictures.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -84,8 +84,8 @@ tw_status twi_data_missing(tw_error *error, const char *name, const char *direct
                     known->title, directory, looked_for, name, directory);
 }
 
-tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
-                             tw_dataset **dataset, tw_error *error)
+tw_status twi_dataset_describe(const char *name, int64_t count, int height, int width, int channels, int classes,
+                               tw_dataset **dataset, tw_error *error)
 {
     tw_dataset *d = twi_alloc(sizeof *d);
     if (!d)
@@ -97,19 +97,40 @@ tw_status twi_dataset_create(const char *name, int64_t count, int height, int wi
     d->channels = channels;
     d->classes = classes;
     pthread_mutex_init(&d->digesting, NULL);
-    size_t bytes;
-    if (!__builtin_mul_overflow((size_t)count, (size_t)height * (size_t)width * (size_t)channels, &bytes)) {
-        d->images = twi_resize(NULL, bytes);
-        d->labels = twi_alloc_array((size_t)count, sizeof *d->labels);
-    }
-    if (!d->images || !d->labels) {
+    d->labels = twi_alloc_array((size_t)count, sizeof *d->labels);
+    if (!d->labels) {
         tw_dataset_destroy(d);
-        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
-                        "out of memory while making data set '%s' of %lld images of %dx%dx%d", name, (long long)count,
-                        height, width, channels);
+        return twi_fail_memory(error, "making a data set");
     }
     *dataset = d;
     return TW_OK;
+}
+
+tw_status twi_dataset_make_room(tw_dataset *d, int64_t count, tw_error *error)
+{
+    size_t bytes;
+    if (!__builtin_mul_overflow((size_t)count, twi_image_bytes(d), &bytes))
+        d->images = twi_resize(NULL, bytes ? bytes : 1);
+    if (!d->images)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
+                        "out of memory while making data set '%s' of %lld images of %dx%dx%d", d->name,
+                        (long long)count, d->height, d->width, d->channels);
+    return TW_OK;
+}
+
+tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
+                             tw_dataset **dataset, tw_error *error)
+{
+    tw_dataset *d;
+    tw_status status = twi_dataset_describe(name, count, height, width, channels, classes, &d, error);
+    if (status != TW_OK)
+        return status;
+    status = twi_dataset_make_room(d, count, error);
+    if (status == TW_OK)
+        *dataset = d;
+    else
+        tw_dataset_destroy(d);
+    return status;
 }
 
 tw_status twi_dataset_add_file(tw_dataset *d, const char *path, tw_error *error)
@@ -125,6 +146,7 @@ void tw_dataset_destroy(tw_dataset *dataset)
 {
     if (!dataset)
         return;
+    twi_pictures_destroy(dataset->pictures);
     twi_free(dataset->images);
     twi_free(dataset->labels);
     for (int i = 0; i < dataset->files.count; i++)
@@ -175,8 +197,11 @@ static tw_status hold_back(tw_dataset *d, int64_t count, bool keep, tw_error *er
                         "data set '%s': expected 1 to %lld examples to hold back, found %lld", d->name,
                         (long long)d->count - 1, (long long)count);
     if (keep) {
-        size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
-        memmove(d->images, d->images + (size_t)(d->count - count) * image_bytes, (size_t)count * image_bytes);
+        if (d->pictures) /* of which none has been read */
+            twi_pictures_skip(d->pictures, d->count - count);
+        else
+            memmove(d->images, d->images + (size_t)(d->count - count) * twi_image_bytes(d),
+                    (size_t)count * twi_image_bytes(d));
         memmove(d->labels, d->labels + (d->count - count), (size_t)count * sizeof *d->labels);
     }
     d->count = keep ? count : d->count - count;
@@ -225,6 +250,12 @@ tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_sp
         TWI_TRY(twi_idx_load(name, directory, half, &d, error));
     if (half == TW_SPLIT_TRAIN && (options->hold_back || split == TW_SPLIT_VALIDATION))
         TWI_TRY(hold_back(d, options->hold_back, split == TW_SPLIT_VALIDATION, error));
+    if (is_own && !options->sizes_only && (!options->when_needed || twi_pictures_are_rows(d->pictures)))
+        TWI_TRY(tw_dataset_read(d, options->progress, options->user, error));
+    if (is_own && twi_pictures_are_rows(d->pictures)) {
+        twi_pictures_destroy(d->pictures); /* all are in memory */
+        d->pictures = NULL;
+    }
     if (options->as_rgb32 && !options->sizes_only && !is_own)
         TWI_TRY(convert_to_rgb32(&d, error));
     *dataset = d;
@@ -348,7 +379,36 @@ int tw_dataset_classes(const tw_dataset *dataset)
 const uint8_t *tw_dataset_images(const tw_dataset *dataset)
 {
     TWI_NEED_OR(dataset, NULL);
-    return dataset->images;
+    return dataset->pictures && !twi_pictures_are_there(dataset) ? NULL : dataset->images;
+}
+
+tw_status twi_dataset_image(const tw_dataset *d, int64_t index, uint8_t *scratch, const uint8_t **pixels,
+                            tw_error *error)
+{
+    if (d->pictures)
+        return twi_picture(d, index, scratch, pixels, error);
+    *pixels = d->images + (size_t)index * twi_image_bytes(d);
+    return TW_OK;
+}
+
+tw_status tw_dataset_image(const tw_dataset *dataset, int64_t index, uint8_t *pixels, tw_error *error)
+{
+    TWI_NEED(dataset, "dataset", error);
+    TWI_NEED(pixels, "pixels", error);
+    const uint8_t *image;
+    if (index < 0 || index >= dataset->count)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s' has no image %lld; it has %lld", dataset->name,
+                        (long long)index, (long long)dataset->count);
+    tw_status status = twi_dataset_image(dataset, index, pixels, &image, error);
+    if (status == TW_OK && image != pixels)
+        memcpy(pixels, image, twi_image_bytes(dataset));
+    return status;
+}
+
+tw_status tw_dataset_read(const tw_dataset *dataset, tw_read_progress *progress, void *user, tw_error *error)
+{
+    TWI_NEED(dataset, "dataset", error);
+    return dataset->pictures ? twi_pictures_read(dataset, progress, user, error) : TW_OK;
 }
 
 const int32_t *tw_dataset_labels(const tw_dataset *dataset)
@@ -376,7 +436,6 @@ static void compute_digest(const tw_dataset *d, char text[TWI_SHA256_TEXT])
 {
     twi_sha256 sha;
     char sizes[128];
-    size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
     int length = snprintf(sizes, sizeof sizes, "%lld images of %dx%dx%d in %d classes\n", (long long)d->count,
                           d->height, d->width, d->channels, d->classes);
     twi_sha256_init(&sha);
@@ -387,7 +446,10 @@ static void compute_digest(const tw_dataset *d, char text[TWI_SHA256_TEXT])
                                   (uint8_t)(label >> 24)};
         twi_sha256_add(&sha, bytes, sizeof bytes);
     }
-    twi_sha256_add(&sha, d->images, (size_t)d->count * image_bytes);
+    if (d->pictures)
+        twi_pictures_hash(d, &sha);
+    else
+        twi_sha256_add(&sha, d->images, (size_t)d->count * twi_image_bytes(d));
     twi_sha256_text(&sha, text);
 }
 
@@ -415,17 +477,19 @@ void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *m
     double sum[MAX_CHANNELS] = {0}, squares[MAX_CHANNELS] = {0}; /* of whole numbers: exact up to 2^53 */
     int64_t pixels = dataset->count * dataset->height * dataset->width;
     const uint8_t *value = dataset->images;
-    for (int64_t i = 0; i < pixels; i++)
+    for (int64_t i = 0; i < pixels && !dataset->pictures; i++)
         for (int c = 0; c < dataset->channels; c++, value++) {
             sum[c] += *value;
             squares[c] += *value * *value;
         }
     for (int c = 0; c < dataset->channels; c++) {
+        if (dataset->pictures && !twi_pictures_sums(dataset, c, &sum[c], &squares[c]))
+            sum[c] = squares[c] = NAN; /* nobody has looked at them */
         double average = sum[c] / (double)pixels;
         if (mean)
             mean[c] = average;
         if (stddev)
-            stddev[c] = sqrt(fmax(0, squares[c] / (double)pixels - average * average));
+            stddev[c] = isnan(average) ? NAN : sqrt(fmax(0, squares[c] / (double)pixels - average * average));
     }
 }
 

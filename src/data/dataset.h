@@ -14,8 +14,9 @@ struct tw_dataset {
     char name[16];
     int64_t count;
     int height, width, channels, classes;
-    uint8_t *images; /* [count, height, width, channels] */
-    int32_t *labels; /* [count] */
+    uint8_t *images;               /* [count, height, width, channels] */
+    struct twi_pictures *pictures; /* of those that are read when they are needed: pictures.h; NULL: all are there */
+    int32_t *labels;               /* [count] */
     char **class_names;      /* [classes]; NULL: those of a known set, or none */
     TWI_ARRAY(char *) files; /* that it was read from */
     pthread_mutex_t digesting;
@@ -25,6 +26,21 @@ struct tw_dataset {
 /* Room for the images and labels, not filled in. The sizes must have been checked. */
 tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
                              tw_dataset **dataset, tw_error *error);
+
+/* The same in two steps: without room for images, and room for so many. */
+tw_status twi_dataset_describe(const char *name, int64_t count, int height, int width, int channels, int classes,
+                               tw_dataset **dataset, tw_error *error);
+tw_status twi_dataset_make_room(tw_dataset *dataset, int64_t count, tw_error *error);
+
+static inline size_t twi_image_bytes(const tw_dataset *d)
+{
+    return (size_t)d->height * (size_t)d->width * (size_t)d->channels;
+}
+
+/* The pixels of an image: where they lie, or in scratch, which has room for one, if they are not kept. Any number of
+ * threads. */
+tw_status twi_dataset_image(const tw_dataset *dataset, int64_t index, uint8_t *scratch, const uint8_t **pixels,
+                            tw_error *error);
 
 /* Notes that the data set was read from there. */
 tw_status twi_dataset_add_file(tw_dataset *dataset, const char *path, tw_error *error);

@@ -5,6 +5,7 @@
  * depends on the order in which a file system lists files, and what --hold-back leaves out is a sample of all classes.
  * Never here:  how pictures are decoded and scaled (src/image). */
 #include "data/gathering.h"
+#include "data/pictures.h"
 
 #include "base/crc32c.h"
 #include "base/file.h"
@@ -13,7 +14,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,86 +414,6 @@ static tw_status put_in_order(twi_gathering *g, tw_error *error)
 
 /* ---- loading --------------------------------------------------------------------------------------------------- */
 
-tw_status twi_take_pixels(const uint8_t *from, int height, int width, int has, int channels, twi_image *image,
-                          tw_error *error)
-{
-    size_t pixels = (size_t)height * (size_t)width;
-    *image = (twi_image){height, width, channels, twi_resize(NULL, pixels * (size_t)channels + 1)};
-    if (!image->pixels)
-        return no_memory(error);
-    for (size_t i = 0; i < pixels; i++, from += has)
-        for (int c = 0; c < channels; c++)
-            image->pixels[i * (size_t)channels + (size_t)c] = has == 1 ? from[0]
-                                                              : channels == 1
-                                                                  ? twi_image_grey(from[0], from[1], from[2])
-                                                                  : from[c];
-    return TW_OK;
-}
-
-/* A row of an array. */
-static tw_status take_row(const twi_gathering *g, const twi_found *e, int channels, twi_image *image, tw_error *error)
-{
-    const tw_tensor *images = g->images[e->test && g->images[1] ? 1 : 0];
-    tw_shape shape = tw_tensor_shape(images);
-    int has = shape.rank == 4 ? (int)shape.dims[3] : 1;
-    const uint8_t *row = (const uint8_t *)tw_tensor_data(images) + e->index * shape.dims[1] * shape.dims[2] * has;
-    return twi_take_pixels(row, (int)shape.dims[1], (int)shape.dims[2], has, channels, image, error);
-}
-
-static tw_status load_one(const twi_gathering *g, const twi_found *e, const tw_dataset *d, uint8_t *pixels,
-                          tw_error *error)
-{
-    twi_image image = {0};
-    int side = d->height > d->width ? d->height : d->width;
-    tw_status status = e->is_record ? twi_record_image(e, d->channels, 2 * side, &image, error)
-                       : e->path    ? twi_image_read(e->path, d->channels, 2 * side, &image, error)
-                                    : take_row(g, e, d->channels, &image, error);
-    if (status == TW_OK)
-        status = twi_image_fit(&image, d->height, d->width, pixels, error);
-    twi_image_free(&image);
-    return status;
-}
-
-/* All cores decode; of several errors that of the first example is told. */
-static tw_status load_all(const twi_gathering *g, const twi_found **chosen, const tw_dataset_options *options,
-                          tw_dataset *d, tw_error *error)
-{
-    size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
-    _Atomic int64_t done = 0;
-    atomic_bool stop = false, cancelled = false;
-    int64_t failed_at = d->count;
-    tw_error failure = {0};
-#pragma omp parallel for schedule(dynamic, 8)
-    for (int64_t i = 0; i < d->count; i++) {
-        tw_error reason = {0};
-        if (atomic_load(&stop))
-            continue;
-        if (load_one(g, chosen[i], d, d->images + (size_t)i * image_bytes, &reason) != TW_OK) {
-            atomic_store(&stop, true);
-#pragma omp critical(twi_own_failure)
-            if (i < failed_at) {
-                failed_at = i;
-                failure = reason;
-            }
-        }
-        int64_t now = atomic_fetch_add(&done, 1) + 1;
-        if (options->progress && (now % 64 == 0 || now == d->count)) {
-            bool go_on;
-#pragma omp critical(twi_own_progress)
-            go_on = options->progress(options->user, "reading images", now, d->count);
-            if (!go_on) {
-                atomic_store(&cancelled, true);
-                atomic_store(&stop, true);
-            }
-        }
-    }
-    if (failed_at < d->count)
-        return twi_fail(error, failure.status, "%s", failure.message);
-    if (atomic_load(&cancelled))
-        return twi_fail(error, TW_CANCELLED, "reading the images in '%s' was stopped", g->directory);
-    return TW_OK;
-}
-
 static tw_status name_classes(twi_gathering *g, tw_dataset *d, tw_error *error)
 {
     d->class_names = twi_alloc_array((size_t)g->classes.count, sizeof *d->class_names);
@@ -503,28 +423,39 @@ static tw_status name_classes(twi_gathering *g, tw_dataset *d, tw_error *error)
     return d->class_names ? TW_OK : no_memory(error);
 }
 
-static tw_status nothing_there(const twi_gathering *g, bool test, tw_error *error)
+static tw_status nothing_there(const char *directory, bool to_test_on, tw_error *error)
 {
-    if (test && g->entries.count)
+    if (to_test_on)
         return twi_fail(error, TW_NOT_FOUND,
                         "'%s' has no images to test on: no folder 'test', and no class with %d or more, "
                         "of which every fifth would be for that",
-                        g->directory, ONE_IN_TEST);
+                        directory, ONE_IN_TEST);
     return twi_fail(error, TW_NOT_FOUND,
                     "there are no images in '%s': expected a folder for each class with JPEG or PNG files "
                     "in it (or such in 'train' and 'test'), a labels.csv with lines 'file,label', "
                     "images.npy and labels.npy, or files of records such as train.tfrecord",
-                    g->directory);
+                    directory);
+}
+
+/* Those of a half, in their order, are the data set's. */
+static tw_status choose(twi_gathering *g, bool test, tw_error *error)
+{
+    int all = g->entries.count;
+    g->entries.count = 0;
+    for (int i = 0; i < all; i++)
+        if (g->entries.items[i].test == test)
+            g->entries.items[g->entries.count++] = g->entries.items[i];
+        else
+            twi_free(g->entries.items[i].path);
+    return g->entries.count ? TW_OK : nothing_there(g->directory, test && all > 0, error);
 }
 
 tw_status twi_own_load(const char *directory, bool test, const tw_dataset_options *options, tw_dataset **dataset,
                        tw_error *error)
 {
     twi_gathering g = {.directory = directory};
-    const twi_found **chosen = NULL;
     tw_dataset *d = NULL;
-    int count = 0, height = options->height > 0 ? options->height : 32,
-        width = options->width > 0 ? options->width : height;
+    int height = options->height > 0 ? options->height : 32, width = options->width > 0 ? options->width : height;
     int channels = options->channels > 0 ? options->channels : 3;
     tw_status status;
     if (channels != 1 && channels != 3)
@@ -533,26 +464,17 @@ tw_status twi_own_load(const char *directory, bool test, const tw_dataset_option
         return twi_fail(error, TW_NOT_FOUND, "there is no directory '%s'", directory);
     TWI_TRY(gather(&g, error));
     TWI_TRY(put_in_order(&g, error));
-    chosen = twi_alloc_array((size_t)g.entries.count + 1, sizeof *chosen);
-    if (!chosen)
-        TWI_LEAVE(no_memory(error));
-    for (int i = 0; i < g.entries.count; i++)
-        if (g.entries.items[i].test == test)
-            chosen[count++] = &g.entries.items[i];
-    if (count == 0)
-        TWI_TRY(nothing_there(&g, test, error));
-    TWI_TRY(twi_dataset_create("images", count, height, width, channels, g.classes.count, &d, error));
+    TWI_TRY(choose(&g, test, error));
+    TWI_TRY(twi_dataset_describe("images", g.entries.count, height, width, channels, g.classes.count, &d, error));
     TWI_TRY(name_classes(&g, d, error));
-    for (int i = 0; i < count; i++)
-        d->labels[i] = chosen[i]->label;
-    if (!options->sizes_only)
-        TWI_TRY(load_all(&g, chosen, options, d, error));
+    for (int i = 0; i < g.entries.count; i++)
+        d->labels[i] = g.entries.items[i].label;
     TWI_TRY(twi_dataset_add_file(d, directory, error));
+    TWI_TRY(twi_pictures_create(&g, options, d, error));
     *dataset = d;
     d = NULL;
 done:
     tw_dataset_destroy(d);
-    twi_free(chosen);
     free_gathering(&g);
     return status;
 }

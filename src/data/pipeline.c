@@ -3,9 +3,10 @@
  * Never here:  what an example is (stream/stream.h), what is done to an image (stream/distort.h).
  *
  * Each tower has `depth` places; batch s of the tower goes to place s mod depth, so towers never wait for each other.
- * A place goes free -> filling -> ready -> lent -> free, always under the lock; its buffers belong to the thread that
- * is filling it, or to whom it is lent. A seek raises `generation`: batches of an older one are dropped when they are
- * found ready, or as soon as they are. */
+ * A place goes free -> filling -> ready -> lent -> free, always under the lock; its buffers belong to the threads that
+ * are filling it, each its own examples, or to whom it is lent. A seek raises `generation`: batches of an older one are
+ * dropped when they are found ready, or as soon as nobody works on them. A batch with a picture that cannot be read
+ * is ready with the reason. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/sized.h"
@@ -18,6 +19,7 @@
 #include <string.h>
 
 enum { MAX_BATCH = 1 << 20, MAX_TOWERS = 4096, MAX_THREADS = 256, MAX_PREFETCH = 1024, BUFFER_ALIGNMENT = 64 };
+enum { CHUNK = 32 }; /* examples that a thread takes at a time */
 #define MAX_STEP (INT64_MAX / ((int64_t)MAX_BATCH * MAX_TOWERS))
 
 enum place_state { FREE, FILLING, READY, LENT };
@@ -26,12 +28,16 @@ struct place {
     enum place_state state;
     int64_t step;
     uint64_t generation;
+    int working, filled; /* threads that are at it; examples that are done, or given up */
     float *images;
     int32_t *labels;
+    int failed_at;     /* the first example that failed; below 0: none has */
+    tw_error *failure; /* why; NULL: memory for it was missing, too */
 };
 
 struct tower {
     int64_t next_fill, next_take; /* steps */
+    int claimed;                  /* examples of next_fill that threads have taken */
     int share;                    /* of a step's examples: so many, ... */
     int64_t start;                /* ... from there */
     bool untaken;                 /* nothing is made for it */
@@ -40,7 +46,16 @@ struct tower {
 struct worker {
     tw_pipeline *pipeline;
     pthread_t thread;
-    void *scratch; /* for twi_distort() */
+    void *scratch;    /* for twi_distort() */
+    uint8_t *picture; /* an image of the data set that is not kept; NULL: all are in memory */
+};
+
+/* What a thread does next: examples [from, to) of a tower's step. */
+struct chunk {
+    int tower;
+    int64_t step;
+    int from, to;
+    struct place *place;
 };
 
 struct tw_pipeline {
@@ -77,32 +92,92 @@ static struct place *place_of(tw_pipeline *p, int tower, int64_t step)
 
 /* ---- filling ----------------------------------------------------------------------------------------------- */
 
-static void fill(struct worker *worker, int tower, int64_t step, float *images, int32_t *labels)
+/* Returns how many examples were made: fewer, with the reason, if one could not be read. */
+static int fill(struct worker *worker, const struct chunk *c, tw_error *reason)
 {
     const tw_pipeline *p = worker->pipeline;
     const tw_dataset *d = p->dataset;
-    const int batch = p->towers[tower].share;
-    const size_t in = (size_t)d->height * (size_t)d->width * (size_t)d->channels, out = image_values(p);
-    const int64_t first = step * p->examples + p->towers[tower].start;
-    for (int i = 0; i < batch; i++) {
+    const size_t out = image_values(p);
+    const int64_t first = c->step * p->examples + p->towers[c->tower].start;
+    int i = c->from;
+    for (; i < c->to; i++) {
         int64_t k = first + i, index = twi_example_index(d->count, p->options.seed, p->options.shuffle, k);
         twi_distortion drawn = twi_draw_distortion(&p->distorter, p->options.seed, k, d->count, index);
-        twi_distort(&p->distorter, &drawn, d->images + (size_t)index * in, images + (size_t)i * out, worker->scratch);
-        labels[i] = d->labels[index];
+        const uint8_t *image;
+        if (twi_dataset_image(d, index, worker->picture, &image, reason) != TW_OK)
+            break;
+        twi_distort(&p->distorter, &drawn, image, c->place->images + (size_t)i * out, worker->scratch);
+        c->place->labels[i] = d->labels[index];
     }
+    return i - c->from;
 }
 
-/* The tower whose turn it is: of those with a free place, the one that is furthest behind. -1: none. */
-static int choose_tower(tw_pipeline *p)
+/* Whether there is work for the tower: a step that is begun, or a place that is free for the next one. */
+static bool has_work(tw_pipeline *p, int tower)
 {
-    int chosen = -1;
-    for (int t = 0; t < p->options.towers; t++) {
-        int64_t step = p->towers[t].next_fill;
-        bool may = !p->towers[t].untaken && place_of(p, t, step)->state == FREE;
-        if (may && (chosen < 0 || step < p->towers[chosen].next_fill))
-            chosen = t;
+    struct tower *t = &p->towers[tower];
+    return !t->untaken && (t->claimed > 0 || place_of(p, tower, t->next_fill)->state == FREE);
+}
+
+/* Claims examples for the tower that is furthest behind; false: there is nothing to do. */
+static bool claim(tw_pipeline *p, struct chunk *c)
+{
+    struct tower *t = NULL;
+    for (int i = 0; i < p->options.towers; i++)
+        if (has_work(p, i) && (!t || p->towers[i].next_fill < t->next_fill))
+            t = &p->towers[c->tower = i];
+    if (!t)
+        return false;
+    c->step = t->next_fill;
+    c->place = place_of(p, c->tower, c->step);
+    c->from = t->claimed;
+    c->to = t->share - c->from < CHUNK ? t->share : c->from + CHUNK;
+    if (c->from == 0) {
+        c->place->state = FILLING;
+        c->place->step = c->step;
+        c->place->generation = p->generation;
+        c->place->filled = 0;
+        c->place->failed_at = -1;
     }
-    return chosen;
+    c->place->working++;
+    t->claimed = c->to;
+    if (c->to == t->share) {
+        t->claimed = 0;
+        t->next_fill++;
+    } else {
+        pthread_cond_signal(&p->room); /* there is more for whoever sleeps */
+    }
+    return true;
+}
+
+/* An example could not be read. Of several errors of a batch that of the first example is told. */
+static void note_failure(struct place *place, int example, const tw_error *reason)
+{
+    if (place->failed_at >= 0 && place->failed_at < example)
+        return;
+    place->failed_at = example;
+    if (!place->failure)
+        place->failure = twi_alloc(sizeof *place->failure);
+    if (place->failure)
+        *place->failure = *reason;
+}
+
+static void finish(tw_pipeline *p, const struct chunk *c, int made, const tw_error *reason)
+{
+    struct place *place = c->place;
+    place->working--;
+    place->filled += c->to - c->from;
+    if (c->from + made < c->to)
+        note_failure(place, c->from + made, reason);
+    if (place->generation != p->generation) {
+        if (place->working == 0) {
+            place->state = FREE;
+            pthread_cond_broadcast(&p->room);
+        }
+    } else if (place->filled == p->towers[c->tower].share) {
+        place->state = READY;
+        pthread_cond_broadcast(&p->ready);
+    }
 }
 
 static void *work(void *argument)
@@ -111,26 +186,19 @@ static void *work(void *argument)
     tw_pipeline *p = worker->pipeline;
     pthread_mutex_lock(&p->lock);
     while (!p->cancelled) {
-        int tower = choose_tower(p);
-        if (tower < 0) {
+        struct chunk chunk;
+        if (!claim(p, &chunk)) {
             pthread_cond_wait(&p->room, &p->lock);
             continue;
         }
-        int64_t step = p->towers[tower].next_fill++;
-        struct place *place = place_of(p, tower, step);
-        place->state = FILLING;
-        place->step = step;
-        place->generation = p->generation;
         pthread_mutex_unlock(&p->lock);
-
+        tw_error reason = {0};
         int64_t start = twi_monotonic_ns();
-        fill(worker, tower, step, place->images, place->labels);
+        int made = fill(worker, &chunk, &reason);
         int64_t took = twi_monotonic_ns() - start;
-
         pthread_mutex_lock(&p->lock);
         p->fill_ns += took;
-        place->state = place->generation == p->generation ? READY : FREE;
-        pthread_cond_broadcast(&p->ready);
+        finish(p, &chunk, made, &reason);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -164,7 +232,12 @@ tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view 
     if (start)
         p->wait_ns += twi_monotonic_ns() - start;
     bool cancelled = p->cancelled, moved = generation != p->generation;
-    if (!cancelled && !moved) {
+    tw_status status = TW_OK;
+    if (!cancelled && !moved && place->failed_at >= 0) { /* whoever asks again is told again */
+        p->towers[tower].next_take = step;
+        status = place->failure ? twi_fail(error, place->failure->status, "%s", place->failure->message)
+                                : twi_fail_memory(error, "reading images");
+    } else if (!cancelled && !moved) {
         place->state = LENT;
         p->statistics.batches++;
         *view = (tw_pipeline_batch_view){
@@ -182,7 +255,7 @@ tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view 
         return twi_fail(error, TW_ABORTED,
                         "the input pipeline moved to another step while tower %d waited for step %lld", tower,
                         (long long)step);
-    return TW_OK;
+    return status;
 }
 
 void tw_pipeline_release(tw_pipeline *p, const tw_pipeline_batch_view *view)
@@ -225,10 +298,12 @@ tw_status tw_pipeline_seek(tw_pipeline *p, int64_t step, tw_error *error)
         return status;
     pthread_mutex_lock(&p->lock);
     p->generation++;
-    for (int t = 0; t < p->options.towers; t++)
+    for (int t = 0; t < p->options.towers; t++) {
         p->towers[t].next_fill = p->towers[t].next_take = step;
+        p->towers[t].claimed = 0;
+    }
     for (int i = 0; i < p->options.towers * p->options.prefetch; i++)
-        if (p->places[i].state == READY)
+        if (p->places[i].state == READY || (p->places[i].state == FILLING && p->places[i].working == 0))
             p->places[i].state = FREE;
     pthread_cond_broadcast(&p->room);
     pthread_cond_broadcast(&p->ready);
@@ -268,7 +343,7 @@ static tw_status check_range(const char *what, int value, int least, int most, t
     return TW_OK;
 }
 
-static tw_status fill_in_defaults(tw_pipeline_options *o, tw_error *error)
+static tw_status fill_in_defaults(tw_pipeline_options *o, bool decodes, tw_error *error)
 {
     tw_status status;
     if (o->towers == 0)
@@ -276,8 +351,8 @@ static tw_status fill_in_defaults(tw_pipeline_options *o, tw_error *error)
     if (o->prefetch == 0)
         o->prefetch = 2;
     if (o->threads == 0) {
-        int quarter = twi_usable_cores() / 4;
-        o->threads = quarter < 1 ? 1 : quarter > 4 ? 4 : quarter;
+        int some = twi_usable_cores() / (decodes ? 2 : 4), most = decodes ? 16 : 4;
+        o->threads = some < 1 ? 1 : some > most ? most : some;
     }
     TWI_TRY(check_range("towers", o->towers, 1, MAX_TOWERS, error));
     for (int t = 0; o->shares && t < o->towers; t++) {
@@ -351,12 +426,13 @@ tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_option
     tw_pipeline *p = twi_alloc(sizeof *p);
     if (!p)
         return twi_fail_memory(error, "making an input pipeline");
+    bool decodes = !tw_dataset_images(dataset);
     p->dataset = dataset;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     pthread_cond_init(&p->ready, NULL);
     TWI_TRY(twi_sized(&p->options, options, TWI_SIZE(tw_pipeline_options, first_step), error));
-    TWI_TRY(fill_in_defaults(&p->options, error));
+    TWI_TRY(fill_in_defaults(&p->options, decodes, error));
 
     p->workers = twi_alloc_array((size_t)p->options.threads, sizeof *p->workers);
     if (!p->workers) {
@@ -369,7 +445,8 @@ tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_option
         struct worker *w = &p->workers[i];
         w->pipeline = p;
         w->scratch = twi_alloc(twi_distort_scratch(&p->distorter));
-        if (!w->scratch)
+        w->picture = dataset->pictures ? twi_resize(NULL, twi_image_bytes(dataset)) : NULL;
+        if (!w->scratch || (dataset->pictures && !w->picture))
             TWI_LEAVE(twi_fail_memory(error, "making an input pipeline"));
     }
     p->height = p->distorter.out_height;
@@ -392,8 +469,12 @@ void tw_pipeline_destroy(tw_pipeline *p)
     tw_pipeline_cancel(p);
     for (int i = 0; i < p->num_started; i++)
         pthread_join(p->workers[i].thread, NULL);
-    for (int i = 0; p->workers && i < p->options.threads; i++)
+    for (int i = 0; p->workers && i < p->options.threads; i++) {
         twi_free(p->workers[i].scratch);
+        twi_free(p->workers[i].picture);
+    }
+    for (int i = 0; p->places && i < p->options.towers * p->options.prefetch; i++)
+        twi_free(p->places[i].failure);
     twi_free(p->workers);
     twi_free(p->towers);
     twi_free(p->places);

@@ -53,13 +53,13 @@ static void write_bitmap(const uint8_t *pixels, int height, int width, int chann
     write_base64(file, size, out);
 }
 
-static const uint8_t *first_of_class(const tw_dataset *data, int class)
+/* Its pixels; false: there is none, or it cannot be read. */
+static bool first_of_class(const tw_dataset *data, int class, uint8_t pixels[MOST_SIDE * MOST_SIDE * 3])
 {
-    size_t bytes = (size_t)tw_dataset_height(data) * (size_t)tw_dataset_width(data) * (size_t)tw_dataset_channels(data);
     for (int64_t i = 0; i < tw_dataset_count(data); i++)
         if (tw_dataset_labels(data)[i] == class)
-            return tw_dataset_images(data) + (size_t)i * bytes;
-    return NULL;
+            return tw_dataset_image(data, i, pixels, NULL) == TW_OK;
+    return false;
 }
 
 static void write_classes(const tw_dataset *data, FILE *out)
@@ -67,11 +67,12 @@ static void write_classes(const tw_dataset *data, FILE *out)
     int classes = tw_dataset_classes(data);
     fputs("[", out);
     for (int i = 0; i < classes && i < MOST_PICTURES; i++) {
-        const uint8_t *image = first_of_class(data, i);
+        uint8_t image[MOST_SIDE * MOST_SIDE * 3];
+        bool shown = first_of_class(data, i, image);
         const char *name = tw_dataset_class_name(data, i);
         fputs(i ? ",{\"class\":" : "{\"class\":", out);
         report_text(out, name ? name : "");
-        if (image) {
+        if (shown) {
             fputs(",\"image\":\"", out);
             write_bitmap(image, tw_dataset_height(data), tw_dataset_width(data), tw_dataset_channels(data), out);
             fputs("\"", out);
@@ -88,7 +89,8 @@ void report_pictures(const cJSON *run, FILE *out)
     const char *directory = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(set, "directory"));
     tw_dataset *data = NULL;
     if (name && directory)
-        tw_dataset_load(name, directory, TW_SPLIT_TEST, NULL, &data, NULL);
+        tw_dataset_load(name, directory, TW_SPLIT_TEST, TW_OPTIONS(tw_dataset_options, .when_needed = true), &data,
+                        NULL);
     bool small = data && tw_dataset_height(data) <= MOST_SIDE && tw_dataset_width(data) <= MOST_SIDE &&
                  (tw_dataset_channels(data) == 3 || tw_dataset_channels(data) == 1);
     if (small)

@@ -210,7 +210,12 @@ static tw_status give(tw_trainer *t, const tw_variable *data, const void *values
 
 tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *d, tw_error *error)
 {
-    tw_status status = TW_OK;
+    tw_status status = tw_dataset_read(d, NULL, NULL, error);
+    if (status == TW_OK && !tw_dataset_images(d))
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
+                        "devices can make batches only of what lies in memory, and of the %lld images of data set %s "
+                        "not all are kept there; options.input_place of the host does without",
+                        (long long)tw_dataset_count(d), tw_dataset_name(d));
     for (int i = 0; i < t->towers.count && status == TW_OK; i++) {
         if (first_there(t, i) < i)
             continue;
