@@ -65,6 +65,8 @@ tw_output twi_shape_tensor(tw_graph *graph, tw_output x);
 /* `gradient`, shaped as x and y broadcast together, summed down to the shape of x. Nothing is added where the shapes
  * known while building prove that nothing was broadcast. */
 tw_output twi_unbroadcast(tw_graph *graph, tw_output gradient, tw_output x, tw_output y);
+/* The same of matrices: their last two axes do not count. */
+tw_output twi_unbroadcast_matrices(tw_graph *graph, tw_output gradient, tw_output x, tw_output y);
 
 /* Gradient rules: dx of input i. */
 #define TWI_GRADIENT_X(g, i) ((g)->node->inputs[i])

@@ -52,8 +52,11 @@ static tw_status determinant_shape(twi_inference *c)
     return status;
 }
 
+/* How the axes of two inputs before the matrices' own become one shape. */
+typedef tw_status join_batches(tw_shape a, tw_shape b, tw_shape *out, tw_error *error);
+
 /* a [..., n, n], b [..., n, k] */
-static tw_status solve_shape(twi_inference *c)
+static tw_status solution_shape(twi_inference *c, join_batches *join)
 {
     int64_t n, rows;
     tw_shape a = c->inputs[0], b = c->inputs[1], batch, out;
@@ -67,7 +70,7 @@ static tw_status solve_shape(twi_inference *c)
     out = b;
     a.rank -= 2;
     b.rank -= 2;
-    status = twi_merge_shapes(a, b, &batch, c->error);
+    status = join(a, b, &batch, c->error);
     if (status != TW_OK)
         return status;
     out.rank = batch.rank + 2;
@@ -76,6 +79,16 @@ static tw_status solve_shape(twi_inference *c)
     out.dims[batch.rank + 1] = c->inputs[1].dims[c->inputs[1].rank - 1];
     c->outputs[0] = out;
     return status;
+}
+
+static tw_status solve_shape(twi_inference *c)
+{
+    return solution_shape(c, twi_merge_shapes);
+}
+
+static tw_status triangular_shape(twi_inference *c)
+{
+    return solution_shape(c, twi_broadcast_shapes);
 }
 
 /* Bands [..., k, n], the diagonal first of a lower triangle and last of an upper one; rhs [..., n, m] */
@@ -95,11 +108,13 @@ static tw_status banded_shape(twi_inference *c)
                           (long long)rhs.dims[rhs.rank - 2]);
     bands.rank -= 2;
     rhs.rank -= 2;
-    status = twi_merge_shapes(bands, rhs, &batch, c->error);
+    status = twi_broadcast_shapes(bands, rhs, &batch, c->error);
     if (status != TW_OK)
         return status;
+    out.rank = batch.rank + 2;
     memcpy(out.dims, batch.dims, sizeof *out.dims * (size_t)batch.rank);
     out.dims[batch.rank] = n;
+    out.dims[batch.rank + 1] = c->inputs[1].dims[c->inputs[1].rank - 1];
     c->outputs[0] = out;
     return TW_OK;
 }
@@ -269,12 +284,20 @@ static void solve_gradient(twi_gradient *g)
                     twi_build(G, "MatrixSolve", TWI_INPUTS(X(0), DY(0)), TWI_ATTRS(tw_attr_bool("adjoint", !adjoint))));
 }
 
+/* Sums over the matrices that each side was repeated for. */
+static void give_repeated(twi_gradient *g)
+{
+    for (int i = 0; i < 2; i++)
+        g->dx[i] = twi_unbroadcast_matrices(G, g->dx[i], X(i), X(1 - i));
+}
+
 static void triangular_gradient(twi_gradient *g)
 {
     bool adjoint = twi_attr_bool(&g->node->attrs, "adjoint", false),
          lower = twi_attr_bool(&g->node->attrs, "lower", true);
     solve_gradients(g, solve(g, X(0), DY(0), lower, !adjoint));
     g->dx[0] = band(g, g->dx[0], lower);
+    give_repeated(g);
 }
 
 static void banded_gradient(twi_gradient *g)
@@ -296,6 +319,7 @@ static void banded_gradient(twi_gradient *g)
     g->dx[0] =
         twi_build(G, "MatrixDiagPartV3", TWI_INPUTS(g->dx[0], twi_constant_ints(G, k, 2), twi_number_like(g, X(0), 0)),
                   TWI_ATTRS(tw_attr_string("align", "LEFT_RIGHT")));
+    give_repeated(g);
 }
 
 static tw_output or_zeros(twi_gradient *g, tw_output dy, tw_output like)
@@ -692,7 +716,7 @@ const twi_op twi_linear_ops[] = {
     {"MatrixSolveLs", "matrix:T, rhs:T, l2_regularizer:double", "output:T",
      "T:{double,float," TWI_COMPLEX "}; fast:bool=true", least_squares_shape, least_squares_gradient},
     {"MatrixTriangularSolve", "matrix:T, rhs:T", "output:T",
-     "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half," TWI_COMPLEX "}", solve_shape,
+     "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half," TWI_COMPLEX "}", triangular_shape,
      triangular_gradient},
     {"BandedTriangularSolve", "matrix:T, rhs:T", "output:T", "lower:bool=true; adjoint:bool=false; T:" FIELD,
      banded_shape, banded_gradient, TWI_HOST_ONLY},

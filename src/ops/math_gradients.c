@@ -83,6 +83,11 @@ tw_output twi_unbroadcast(tw_graph *graph, tw_output gradient, tw_output x, tw_o
     return unbroadcast(graph, gradient, x, y, false);
 }
 
+tw_output twi_unbroadcast_matrices(tw_graph *graph, tw_output gradient, tw_output x, tw_output y)
+{
+    return unbroadcast(graph, gradient, x, y, true);
+}
+
 static void give(twi_gradient *g, int i, tw_output gradient)
 {
     g->dx[i] = twi_unbroadcast(G, gradient, X(i), X(1 - i));
@@ -582,6 +587,6 @@ void twi_gradient_batch_matmul(twi_gradient *g)
 {
     differentiate_product(g, tw_batch_matmul, X(0), X(1), twi_attr_bool(&g->node->attrs, "adj_x", false),
                           twi_attr_bool(&g->node->attrs, "adj_y", false));
-    g->dx[0] = unbroadcast(G, g->dx[0], X(0), X(1), true);
-    g->dx[1] = unbroadcast(G, g->dx[1], X(1), X(0), true);
+    for (int i = 0; i < 2; i++)
+        g->dx[i] = twi_unbroadcast_matrices(G, g->dx[i], X(i), X(1 - i));
 }

@@ -2,6 +2,7 @@
  * pivots, Cholesky's decomposition and Householder's reflections, of which eigenvalues and singular values come by
  * rotations of a few diagonals. linear.inl has what is alike for real and complex numbers. */
 #include "base/memory.h"
+#include "device/cpu/plain/broadcast.h"
 #include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/products.h"
@@ -23,7 +24,17 @@ enum {
 typedef struct linear {
     int flags;
     int64_t rows, columns, beside, batches; /* beside: columns of what is solved for */
+    twi_broadcast walk;                     /* of triangles and what is solved for, which may be fewer than batches */
 } linear;
+
+/* Which matrix of either input is solved as number `batch`. */
+static void find_pair(const linear *s, int64_t batch, int64_t *a, int64_t *b)
+{
+    int64_t within = batch % s->walk.run;
+    twi_broadcast_start(&s->walk, batch / s->walk.run, a, b);
+    *a += s->walk.x_moves ? within : 0;
+    *b += s->walk.y_moves ? within : 0;
+}
 
 /* ---- diagonals -----------------------------------------------------------------------------------------------------
  */
@@ -303,6 +314,26 @@ static tw_status prepare(twi_prepare *p)
     return twi_keep(p, &s, sizeof s);
 }
 
+/* The walk over pairs of matrices; returns how many there are. */
+static int64_t pair(linear *s, const twi_prepare *p)
+{
+    tw_shape shapes[3] = {p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape};
+    if (p->outputs[0].elements == 0)
+        return 0;
+    for (int i = 0; i < 3; i++)
+        shapes[i].rank -= 2;
+    twi_broadcast_init(&s->walk, shapes[0], shapes[1], shapes[2]);
+    return twi_elements_between(shapes[2], 0, shapes[2].rank);
+}
+
+static tw_status prepare_triangular(twi_prepare *p)
+{
+    tw_status status = prepare(p);
+    if (status == TW_OK)
+        ((linear *)p->state)->batches = pair(p->state, p);
+    return status;
+}
+
 /* Bands are few and may be long. */
 static tw_status prepare_banded(twi_prepare *p)
 {
@@ -310,12 +341,12 @@ static tw_status prepare_banded(twi_prepare *p)
     linear s = {.rows = bands.dims[bands.rank - 2],
                 .columns = bands.dims[bands.rank - 1],
                 .beside = rhs.dims[rhs.rank - 1],
-                .batches = p->outputs[0].elements ? twi_elements_between(rhs, 0, rhs.rank - 2) : 0,
                 .flags = (twi_attr_bool(p->attrs, "adjoint", false) ? ADJOINT : 0) |
                          (twi_attr_bool(p->attrs, "lower", true) ? 0 : UPPER)};
     size_t size = tw_dtype_is_complex(p->inputs[0].dtype) ? sizeof(double _Complex) : sizeof(double);
+    s.batches = pair(&s, p);
     if (s.batches)
-        p->workspace = size * (size_t)((p->inputs[0].elements + p->inputs[1].elements) / s.batches);
+        p->workspace = size * (size_t)(s.rows * s.columns + s.columns * s.beside);
     return twi_keep(p, &s, sizeof s);
 }
 
@@ -345,8 +376,8 @@ const twi_kernel twi_cpu_linear_kernels[] = {
     {"CholeskyGrad", "plain", REALS, prepare, run_cholesky_grad_real, twi_free},
     LINEAR("MatrixSolve", run_solve),
     LINEAR("MatrixSolveLs", run_least_squares),
-    {"MatrixTriangularSolve", "plain", TWI_FLOAT_TYPES, prepare, run_triangular_real, twi_free},
-    {"MatrixTriangularSolve", "plain", TWI_COMPLEX_TYPES, prepare, run_triangular_complex, twi_free},
+    {"MatrixTriangularSolve", "plain", TWI_FLOAT_TYPES, prepare_triangular, run_triangular_real, twi_free},
+    {"MatrixTriangularSolve", "plain", TWI_COMPLEX_TYPES, prepare_triangular, run_triangular_complex, twi_free},
     LINEAR("SelfAdjointEigV2", run_eigen),
     {"Eig", "plain", TWI_FLOAT_TYPES | TWI_COMPLEX_TYPES, prepare_schur, run_eig, twi_free},
     {"MatrixSquareRoot", "plain", REALS | TWI_COMPLEX_TYPES, prepare_schur, run_root, twi_free},

@@ -171,8 +171,10 @@ static tw_status NAME(run_triangular)(const twi_run *r)
     NUMBER *a = r->workspace, *b = a + n * n;
     bool upper = !(s->flags & UPPER) != !(s->flags & ADJOINT);
     for (int64_t i = 0; i < s->batches; i++) {
-        NAME(read)(r, 0, i, n, n, s->flags & ADJOINT, a);
-        NAME(read)(r, 1, i, n, k, false, b);
+        int64_t first, second;
+        find_pair(s, i, &first, &second);
+        NAME(read)(r, 0, first, n, n, s->flags & ADJOINT, a);
+        NAME(read)(r, 1, second, n, k, false, b);
         for (int64_t j = 0; j < n; j++)
             if (!(SIZE(a[j * n + j]) > 0))
                 return NAME(fail_singular)(r);
@@ -190,8 +192,10 @@ static tw_status NAME(run_banded)(const twi_run *r)
     bool upper = s->flags & UPPER, adjoint = s->flags & ADJOINT, downwards = upper == adjoint; /* the way of solving */
     NUMBER *a = r->workspace, *b = a + bands * n;
     for (int64_t at = 0; at < s->batches; at++) {
-        NAME(read)(r, 0, at, bands, n, false, a);
-        NAME(read)(r, 1, at, n, k, false, b);
+        int64_t first, second;
+        find_pair(s, at, &first, &second);
+        NAME(read)(r, 0, first, bands, n, false, a);
+        NAME(read)(r, 1, second, n, k, false, b);
         for (int64_t step = 0; step < n; step++) {
             int64_t i = downwards ? step : n - 1 - step;
             for (int64_t apart = most < step ? most : step; apart >= 0; apart--) {
