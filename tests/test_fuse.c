@@ -94,7 +94,7 @@ static void run(lab *l, const char *disable, const tw_output *fetches, int count
 static void compare(lab *l, const tw_output *fetches, int count, double tolerance)
 {
     tw_tensor *plain[MOST] = {0}, *fused[MOST] = {0};
-    run(l, "fuse,update", fetches, count, plain);
+    run(l, "einsum,fuse,update", fetches, count, plain);
     assert_false(ran(l, "_FusedConv2D") || ran(l, "_ApplyGradientDescentMany"));
     run(l, NULL, fetches, count, fused);
     for (int i = 0; i < count; i++) {
@@ -616,6 +616,66 @@ static void variables_of_double_are_updated_one_by_one(void **state)
     close_lab(&l);
 }
 
+/* ---- products of tensors ------------------------------------------------------------------------------------- */
+
+static tw_output einsum(lab *l, const char *equation, const tw_output *inputs, int count)
+{
+    tw_attr attr = tw_attr_string("equation", equation);
+    return tw_node_output(tw_add_node(l->g, "Einsum", NULL, inputs, count, &attr, 1), 0);
+}
+
+/* Each equation with a tensor [8,6,4,7] and one of the shape; the walk of the plain kernel says what they are. */
+static void products_of_tensors_become_products_of_matrices(void **state)
+{
+    static const struct {
+        const char *equation;
+        tw_shape second; /* rank 0: none */
+    } cases[] = {
+        {"abcd,abed->abce", {4, {8, 6, 5, 7}}}, /* rows and columns of many matrices, the second turned */
+        {"abcd,abed->abec", {4, {8, 6, 5, 7}}}, /* the second's first */
+        {"abcd,bed->eacb", {3, {6, 5, 7}}},     /* in an order of its own */
+        {"abcd,cde->abe", {3, {4, 7, 5}}},      /* one matrix, two letters summed over */
+        {"abcd,edc->eab", {3, {5, 7, 4}}},      /* as they do not lie */
+        {"abcd,abe->ce", {3, {8, 6, 5}}},       /* the first turned, and d its own */
+        {"abcd,ef->abf", {2, {5, 3}}},          /* letters that each has alone */
+        {"abcd,abcd->abcd", {4, {8, 6, 4, 7}}}, /* nothing to sum over */
+        {"abcd,ec->abcde", {2, {5, 4}}},        /* nor here */
+        {"abcd,abcd->", {4, {8, 6, 4, 7}}},     /* all */
+        {"...bcd,...cde->...be", {4, {8, 4, 7, 5}}},
+        {"abcd->dca", {0}},
+        {"abcd->cbad", {0}},
+    };
+    lab l = open_lab();
+    tw_output first = variable(&l, "first", TW_SHAPE(8, 6, 4, 7), TW_FLOAT32), products[MOST];
+    const int count = sizeof cases / sizeof *cases;
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "second%d", i);
+        int inputs = cases[i].second.rank ? 2 : 1;
+        tw_output second = inputs > 1 ? variable(&l, name, cases[i].second, TW_FLOAT32) : first;
+        products[i] = einsum(&l, cases[i].equation, (tw_output[]){first, second}, inputs);
+    }
+    compare(&l, products, count, 1e-5);
+    assert_true(ran(&l, "BatchMatMulV2") && ran(&l, "MatMul") && ran(&l, "Transpose") && !ran(&l, "Einsum"));
+    close_lab(&l);
+    (void)state;
+}
+
+static void other_products_of_tensors_are_walked(void **state)
+{
+    lab l = open_lab();
+    tw_output x = variable(&l, "x", TW_SHAPE(12, 12, 12), TW_FLOAT32),
+              y = variable(&l, "y", TW_SHAPE(12, 1, 12), TW_FLOAT32);
+    const tw_output products[] = {
+        einsum(&l, "aab,cbd->acd", (tw_output[]){x, x}, 2), /* diagonals, */
+        einsum(&l, "abc,dbd->acd", (tw_output[]){x, x}, 2), einsum(&l, "abc,cbd->aada", (tw_output[]){x, x}, 2),
+        einsum(&l, "...a,...b->...ab", (tw_output[]){x, y}, 2)}; /* an axis of 1 that is repeated */
+    compare(&l, products, 4, 1e-5);
+    assert_true(ran(&l, "Einsum") && !ran(&l, "BatchMatMulV2") && !ran(&l, "MatMul"));
+    close_lab(&l);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,6 +700,8 @@ int main(void)
         cmocka_unit_test(what_only_looks_like_the_mean_of_two_towers_is_taken_as_it_is),
         cmocka_unit_test(what_only_looks_like_a_moving_average_is_left_alone),
         cmocka_unit_test(variables_of_double_are_updated_one_by_one),
+        cmocka_unit_test(products_of_tensors_become_products_of_matrices),
+        cmocka_unit_test(other_products_of_tensors_are_walked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,10 +46,10 @@ static void a_rewrite_that_there_is_not_cannot_be_disabled(void **state)
     fixture *f = *state;
     static const char *const wrong[] = {"fusion", "fold,fus", "merge,,no", "Fold"};
     static const char *const right[] = {
-        "", "fold,merge,collective,fuse,losses,buckets,update,sums,scalars,averages,weights,reuse", "all"};
+        "", "fold,merge,einsum,collective,fuse,losses,buckets,update,sums,scalars,averages,weights,reuse", "all"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(open_session(f, wrong[i]), TW_INVALID_ARGUMENT);
-        assert_message(f->error.message, "known are all, fold, layout, reuse, merge, collective, fuse");
+        assert_message(f->error.message, "known are all, fold, layout, reuse, merge, einsum, collective, fuse");
     }
     assert_message(f->error.message, "there is no rewrite 'Fold'");
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {

@@ -84,8 +84,8 @@ struct twi_node {
 /* Ops that passes ask for by identity, where an op's traits (graph/op.h) do not say what they want to know. */
 #define TWI_KNOWN_OPS(X)                                                                                               \
     X(Add) X(AddN) X(AddV2) X(AssignAddVariableOp) X(AssignSubVariableOp) X(AssignVariableOp) X(BiasAddGrad) X(Cast)   \
-    X(ConcatV2) X(Const) X(Conv2D) X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(ExpandDims) X(Identity) X(L2Loss)  \
-    X(Mean) X(Mul) X(NoOp) X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape)                          \
+    X(ConcatV2) X(Const) X(Conv2D) X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(Einsum) X(ExpandDims) X(Identity)  \
+    X(L2Loss) X(Mean) X(Mul) X(NoOp) X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape)                \
     X(ResourceApplyGradientDescent) X(Size) X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile)            \
     X(TowerBatch) X(Transpose) X(_AllFiniteMany) X(_ApplyGradientDescentMany) X(_ApplyMany) X(_Choose) X(_Copy)        \
     X(_Feed) X(_Conv2DBatchNormRelu) X(_Conv2DMaxPoolLRN) X(_FusedConv2D) X(_Guard) X(_MovingAverageMany) X(_Which)

@@ -25,6 +25,7 @@ typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
 /* The passes in the order they run, each in the file of its name. */
 #define TWI_REWRITES(X)                                                                                                \
     X(merge)      /* equal nodes become one */                                                                         \
+    X(einsum)     /* products of tensors become products of matrices */                                                \
     X(collective) /* the averaging of towers becomes a fixed tree */                                                   \
     X(fuse)       /* chains of layers become one kernel */                                                             \
     X(losses)     /* a network's end, and L2 losses, become few kernels */                                             \

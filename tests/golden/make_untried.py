@@ -477,5 +477,31 @@ for dtype, values in ((tf.float32, tf.complex64), (tf.float64, tf.complex128), (
                 {"a": cast(np.eye(3)[None], dtype)}, {"a": cast(np.eye(2)[None] * 1e-20, dtype)},
                 {"a": cast([[[1.0, 100.0], [0.0, 1.0]]], dtype)})
 
+# ---- letters that repeat in a result, and matrices that are repeated for batches ----
+
+for name, equation, feeds in (
+    ("one", "i->ii", ["second"]), ("thrice", "i->iii", ["second"]), ("between", "ij->jij", ["first"]),
+    ("diagonals", "ii,jj->iijj", ["first", "first"]), ("product", "ij,jk->kik", ["first", "first"]),
+    ("dots", "...i->...ii", ["first"]),
+):
+    given = {"first": eighths(3, 3), "second": eighths(3)}
+    program("einsum_" + name,
+            lambda: [raw.Einsum(inputs=[holder(tf.float32, [None] * given[f].ndim, "%s%d" % (f, i))
+                                        for i, f in enumerate(feeds)], equation=equation)],
+            {"%s%d" % (f, i): given[f] for i, f in enumerate(feeds)})
+triangles = eighths(2, 1, 3, 3) + 3 * np.eye(3, dtype=np.float32)
+for name, op, a, b in (("triangles", raw.MatrixTriangularSolve, triangles, eighths(4, 3, 2)),
+                       ("triangle", raw.MatrixTriangularSolve, triangles[0, 0], eighths(2, 3, 2)),
+                       ("sides", raw.MatrixTriangularSolve, triangles, eighths(3, 2)),
+                       ("bands", raw.BandedTriangularSolve, np.abs(triangles[:, :, :2]) + 1, eighths(4, 3, 2)),
+                       ("band", raw.BandedTriangularSolve, np.abs(triangles[0, 0, :2]) + 1, eighths(2, 3, 2))):
+    for turned in (True, False):
+        solve = lambda a, b: op(matrix=a, rhs=b, lower=not turned, adjoint=turned)
+        program("repeated_%s_%s" % (name, turned), lambda: [solve(holder(tf.float32, None, "a"), holder(tf.float32, None, "b"))],
+                {"a": a, "b": b})
+        differentiate("grad_repeated_right_%s_%s" % (name, turned), of(lambda x: solve(tf.constant(a), x), b.ndim), {"x": b})
+        x = lambda: holder(tf.float32, [None] * (a.ndim - 2) + list(a.shape[-2:]), "x")
+        differentiate("grad_repeated_%s_%s" % (name, turned), lambda: (lambda x: (x, solve(x, tf.constant(b))))(x()), {"x": a})
+
 for left in pathlib.Path().glob("test_shapes_*"): # what the programs have written
     left.unlink()

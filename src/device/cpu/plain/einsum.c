@@ -1,15 +1,17 @@
 /* einsum.c - Einsum: a walk over the output's elements, for each over what both inputs have and the output has not, and
- * for each of these over what one input has alone: as in TensorFlow that is summed before anything is multiplied. */
+ * for each of these over what one input has alone: as in TensorFlow that is summed before anything is multiplied. Of an
+ * output whose letters repeat those are on a diagonal, and all others are 0. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 #include "device/fused/einsum.h"
 
 /* State: labels in an order, the output's first, then those that both inputs have, the first's and the second's own,
- * with their sizes, and how far apart neighbours lie in each input. */
+ * with their sizes, and how far apart neighbours lie in each input and in the output. */
 typedef struct walk {
     int num_output, num_common, num_first, num_labels; /* each with those before */
-    int64_t size[TWI_EINSUM_LABELS], steps[2][TWI_EINSUM_LABELS];
+    bool is_diagonal;                                  /* a letter of the output repeats */
+    int64_t size[TWI_EINSUM_LABELS], steps[3][TWI_EINSUM_LABELS]; /* steps[2]: of the output */
 } walk;
 
 static void add_label(walk *w, const twi_prepare *p, const twi_einsum *e, int label, bool seen[TWI_EINSUM_LABELS])
@@ -25,6 +27,22 @@ static void add_label(walk *w, const twi_prepare *p, const twi_einsum *e, int la
                 w->size[at] = p->inputs[i].shape.dims[k];
                 w->steps[i][at] += strides[k]; /* a letter that repeats walks along the diagonal */
             }
+    }
+}
+
+static void add_output(walk *w, const twi_prepare *p, const twi_einsum *e, bool seen[TWI_EINSUM_LABELS])
+{
+    int64_t strides[TW_MAX_RANK];
+    int places[TWI_EINSUM_LABELS];
+    twi_row_major(p->outputs[0].shape, strides);
+    for (int k = 0; k < e->output.rank; k++) {
+        int label = e->output.labels[k];
+        w->is_diagonal |= seen[label];
+        if (!seen[label]) {
+            places[label] = w->num_labels;
+            add_label(w, p, e, label, seen);
+        }
+        w->steps[2][places[label]] += strides[k];
     }
 }
 
@@ -47,8 +65,7 @@ static tw_status prepare(twi_prepare *p)
     const char *why = twi_einsum_read(&e, twi_attr_string(p->attrs, "equation", ""), p->num_inputs, ranks);
     if (why)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "Einsum '%s': %s", p->node, why);
-    for (int k = 0; k < e.output.rank; k++)
-        add_label(&w, p, &e, e.output.labels[k], seen);
+    add_output(&w, p, &e, seen);
     w.num_output = w.num_labels;
     add_labels(&w, p, &e, 0, true, seen);
     w.num_common = w.num_labels;
@@ -69,16 +86,18 @@ static bool is_empty(const walk *w, int first, int end)
 }
 
 /* Adds to the places the next step of the labels from `first` to before `end`; false: that was the last. */
-static bool advance(const walk *w, int first, int end, int64_t *at, int64_t places[2])
+static bool advance(const walk *w, int first, int end, int64_t *at, int64_t places[3])
 {
     for (int k = end; k-- > first;) {
         places[0] += w->steps[0][k];
         places[1] += w->steps[1][k];
+        places[2] += w->steps[2][k];
         if (++at[k] < w->size[k])
             return true;
         at[k] = 0;
         places[0] -= w->size[k] * w->steps[0][k];
         places[1] -= w->size[k] * w->steps[1][k];
+        places[2] -= w->size[k] * w->steps[2][k];
     }
     return false;
 }
