@@ -35,9 +35,9 @@ typedef struct tw_session_options {
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
     void (*placement_log)(void *user, const char *line); /* NULL: to the log (tw_set_log), as information */
     void *placement_log_user;
-    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,layout,merge,einsum,collective,fuse,
-                                      losses,buckets,update,scalars,averages,weights") or "all"; also "reuse" for memory reuse.
-                                      NULL: none.
+    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,layout,merge,einsum,
+                                      collective,fuse,losses,buckets,update,scalars,averages,weights") or "all"; also
+                                      "reuse" for memory reuse. NULL: none.
                                       A name that there is not is refused, with those that there are */
     bool plain_kernels;            /* reference kernels only */
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
