@@ -87,6 +87,16 @@ static void what_begins_runs_in_the_order_named(void **state)
     assert_prints("uninitialized");
 }
 
+/* Signatures of large models give more than a hundred values. */
+static void hundreds_of_names_are_fetched(void **state)
+{
+    (void)state;
+    assert_runs(0,
+                "$T run %s --format json --fetch $(yes loss | head -n 300 | paste -sd,) | grep -o '\"loss\"' | wc -l",
+                GRAPH("towers"));
+    assert_prints("300\n");
+}
+
 static void a_graphs_own_saver_saves_and_restores(void **state)
 {
     (void)state;
@@ -599,6 +609,26 @@ static void a_checkpoint_of_objects_is_restored_by_the_keys_of_a_saved_model(voi
     assert_function("functions", &golden_later, "--restore functions/later/objects");
 }
 
+/* What TensorFlow reads by them was tried: tf.saved_model.load() of the model with such variables beside it. */
+static void a_saved_model_is_saved_by_its_own_keys(void **state)
+{
+    (void)state;
+    char expected[64];
+    assert_runs(0, "tar xzf %s/functions.tar.gz && $T checkpoint show functions/variables/variables", GOLDEN_DIR);
+    assert_prints("_CHECKPOINTABLE_OBJECT_GRAPH");
+    assert_runs(0, "$T run functions --signature optimized --feed x=0.75 --steps 3 --save kept");
+    assert_runs(0, "for set in functions/variables/variables kept; do $T checkpoint show $set | "
+                   "awk '/ATTRIBUTES|OBJECT/ { print $1 }' >${set%%%%/*}.txt; done; diff functions.txt kept.txt");
+    assert_runs(0, "$T run functions --signature optimized --feed x=0.75 --restore kept");
+    snprintf(expected, sizeof expected, "%.60s", strstr(output, "loss"));
+    assert_runs(0, "cp kept/*.index functions/variables/variables.index && "
+                   "cp kept/*.data-00000-of-00001 functions/variables/variables.data-00000-of-00001 && "
+                   "$T run functions --signature optimized --feed x=0.75");
+    assert_prints(expected);
+    /* the graph beside it knows them, too */
+    assert_runs(0, "$T run kept --init Variable/IsInitialized/VarIsInitializedOp --restore kept --fetch Variable_6");
+}
+
 static void the_name_of_a_file_of_a_saved_model_is_no_variable_of_its_values(void **state)
 {
     (void)state;
@@ -671,6 +701,7 @@ int main(void)
         cmocka_unit_test(variables_are_saved_and_restored),
         cmocka_unit_test(what_outlives_a_run_is_told_and_what_is_no_file_stays),
         cmocka_unit_test(what_begins_runs_in_the_order_named),
+        cmocka_unit_test(hundreds_of_names_are_fetched),
         cmocka_unit_test(a_graphs_own_saver_saves_and_restores),
         cmocka_unit_test(numbers_are_printed_with_all_their_digits),
         cmocka_unit_test(what_is_no_number_of_a_placeholders_type_is_not_fed),
@@ -691,6 +722,7 @@ int main(void)
         cmocka_unit_test(programs_train_with_tensorflows_losses),
         cmocka_unit_test(signatures_of_tensorflow_2_train_as_they_do_there),
         cmocka_unit_test(a_checkpoint_of_objects_is_restored_by_the_keys_of_a_saved_model),
+        cmocka_unit_test(a_saved_model_is_saved_by_its_own_keys),
         cmocka_unit_test(the_name_of_a_file_of_a_saved_model_is_no_variable_of_its_values),
         cmocka_unit_test(an_iterator_without_data_names_what_gives_it_some),
         cmocka_unit_test(what_cannot_be_run_is_said),

@@ -4,6 +4,7 @@
 #include "feed.h"
 #include "job.h"
 #include "json.h"
+#include "keys.h"
 #include "moves.h"
 #include "outline.h"
 #include "progress.h"
@@ -20,7 +21,7 @@
 
 extern const command run_command; /* below */
 
-enum { MOST_NAMES = 128, SHOWN = 8, LONGEST_NAME = 512, MOST_LINES = 20 };
+enum { MOST_NAMES = 4096, SHOWN = 8, LONGEST_NAME = 512, MOST_LINES = 20 };
 
 typedef struct settings {
     job job; /* the devices, --format, --verbose */
@@ -55,6 +56,7 @@ typedef struct work {
     tw_output first[MOST_NAMES];     /* what is run once before the steps, one after the other */
     int num_first;
     const tw_variable *step_counter; /* NULL: the graph has none */
+    keys keys;                       /* of a SavedModel's variables and tables */
     tables tables;                   /* that change; none where nothing is saved or restored */
     tw_devices *devices;
     tw_session *session;
@@ -300,7 +302,7 @@ static bool understand(work *w)
     find_summaries(w);
     w->step_counter = tw_graph_find_variable(w->graph, "global_step");
     if ((w->settings->save || w->settings->restore || w->about->variables) &&
-        !tables_find("run", w->graph, &w->tables))
+        (!keys_find("run", w->graph, &w->keys) || !tables_find("run", w->graph, &w->keys, &w->tables)))
         return false;
     return feeds_parse(&w->names, &w->settings->feed, w->feeds, &w->num_feeds, MOST_NAMES) && feed_assets(w) &&
            find_first(w);
@@ -413,9 +415,8 @@ static tw_status find_step(const work *w, int64_t done, int64_t *step, tw_error 
 }
 
 /* Variables of this run alone are in no checkpoint. */
-static const char *name_in_checkpoint(void *user, const char *name)
+static const char *name_in_checkpoint(const work *w, const char *name)
 {
-    const work *w = user;
     tw_output local[MOST_NAMES];
     const tw_variable *variable = tw_graph_find_variable(w->graph, name);
     int count = tw_get_collection(w->graph, "local_variables", NULL, local, MOST_NAMES);
@@ -425,21 +426,112 @@ static const char *name_in_checkpoint(void *user, const char *name)
     return NULL;
 }
 
+/* What a SavedModel's checkpoint is made of: its variables by the keys that its own has them by, and what else that
+ * one holds, such as the objects that TensorFlow restores it by. */
+typedef struct cargo {
+    const work *work;
+    tw_checkpoint *own;     /* NULL: the graph is no SavedModel */
+    const char **names;     /* by the number of a variable's handle; NULL: it has its own in the graph */
+    tw_named_tensor *items; /* all that is saved beside variables, the tables' first */
+    int count;
+} cargo;
+
+static const char *name_to_save(void *user, const char *name)
+{
+    const cargo *c = user;
+    const tw_variable *variable = tw_graph_find_variable(c->work->graph, name);
+    const char *local = name_in_checkpoint(c->work, name);
+    if (local || !variable || !c->own)
+        return local;
+    return c->names[tw_node_number(variable->handle.node)];
+}
+
+static bool is_held(const cargo *c, const char *name)
+{
+    for (int i = 0; i < c->count; i++)
+        if (strcmp(c->items[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Each of the own checkpoint's tensors goes by: as a variable's value, a table's, or as it is. */
+static tw_status fill_cargo(cargo *c, bool *taken, tw_error *error)
+{
+    const tw_graph *graph = c->work->graph;
+    int tables = c->count;
+    for (int i = 0; i < tw_graph_num_variables(graph); i++) {
+        const tw_variable *variable = tw_graph_variable(graph, i);
+        const char *key = keys_of_variable(&c->work->keys, c->own, variable);
+        int at = key ? tw_checkpoint_find(c->own, key) : -1;
+        if (at < 0 || taken[at])
+            continue;
+        taken[at] = true;
+        c->names[tw_node_number(variable->handle.node)] = key;
+    }
+    for (int i = 0; i < tw_checkpoint_count(c->own); i++) {
+        const char *name = tw_checkpoint_name(c->own, i);
+        tw_tensor *value = NULL;
+        if (taken[i] || (tables && is_held(c, name)))
+            continue;
+        tw_status status = tw_checkpoint_read(c->own, name, &value, error);
+        if (status != TW_OK)
+            return status;
+        c->items[c->count++] = (tw_named_tensor){name, value, NULL};
+    }
+    return TW_OK;
+}
+
+static tw_status load_cargo(cargo *c, tw_error *error)
+{
+    const tables *tables = &c->work->tables;
+    const char *path = c->work->about->variables;
+    tw_status status = path ? tw_checkpoint_open(path, &c->own, error) : TW_OK;
+    if (status != TW_OK)
+        return status;
+    int others = c->own ? tw_checkpoint_count(c->own) : 0;
+    bool *taken = calloc((size_t)others + 1, sizeof *taken);
+    c->names = calloc((size_t)tw_graph_num_nodes(c->work->graph) + 1, sizeof *c->names);
+    c->items = calloc((size_t)(tables->num_held + others) + 1, sizeof *c->items);
+    if (taken && c->names && c->items) {
+        for (int i = 0; i < tables->num_held; i++)
+            c->items[c->count++] = tables->held[i];
+        status = c->own ? fill_cargo(c, taken, error) : TW_OK;
+    } else {
+        snprintf(error->message, sizeof error->message, "out of memory");
+        status = error->status = TW_RESOURCE_EXHAUSTED;
+    }
+    free(taken);
+    return status;
+}
+
+static void free_cargo(cargo *c)
+{
+    for (int i = c->work->tables.num_held; i < c->count; i++)
+        tw_tensor_release((tw_tensor *)c->items[i].tensor);
+    free(c->items);
+    free(c->names);
+    tw_checkpoint_close(c->own);
+}
+
 static tw_status save(work *w, int64_t done, int64_t *step, tw_error *error)
 {
+    tw_save_options options = TW_SIZED(tw_save_options);
+    cargo cargo = {.work = w};
     tw_status status = find_step(w, done, step, error);
     if (status == TW_OK)
         status = tables_fetch(&w->tables, w->session, error);
-    if (status != TW_OK)
-        return status;
-    tw_save_options options = TW_SIZED(tw_save_options);
+    if (status == TW_OK)
+        status = load_cargo(&cargo, error);
     options.keep = (int)w->settings->keep;
     options.meta_graph = true;
-    options.extras = w->tables.held;
-    options.num_extras = w->tables.num_held;
-    options.rename = name_in_checkpoint;
-    options.user = w;
-    return tw_save(w->session, w->settings->save, *step, &options, error);
+    options.extras = cargo.items;
+    options.num_extras = cargo.count;
+    options.rename = name_to_save;
+    options.user = &cargo;
+    if (status == TW_OK)
+        status = tw_save(w->session, w->settings->save, *step, &options, error);
+    free_cargo(&cargo);
+    return status;
 }
 
 /* Summaries are messages whose concatenation is the message with all of them. */
@@ -482,63 +574,19 @@ typedef struct source {
     tw_checkpoint *own; /* what lies beside a SavedModel; NULL: the graph is none */
 } source;
 
-/* Whether a node reads a checkpoint: a file's name, names of tensors, which of their parts; it gives them by types. */
-static bool is_reader(const tw_node *node)
-{
-    return tw_node_num_inputs(node) == 3 && tw_node_attr(node, "dtypes");
-}
-
-/* The key by which the graph's own restoring reads a variable; NULL: it does not. Programs of TensorFlow 2 may have
- * many variables without a name, each of which is "Variable" in a checkpoint of objects. */
-static const char *own_key(const work *w, const tw_variable *variable)
-{
-    for (int i = 0; i < tw_graph_num_nodes(w->graph); i++) {
-        const tw_node *node = tw_graph_node(w->graph, i);
-        bool assigns = tw_node_num_inputs(node) == 2 && tw_node_num_outputs(node) == 0;
-        if (!assigns || tw_node_input(node, 0).node != variable->handle.node)
-            continue;
-        tw_output value = tw_node_input(node, 1);
-        while (tw_node_num_inputs(value.node) == 1)
-            value = tw_node_input(value.node, 0);
-        const tw_attr *keys = is_reader(value.node) ? tw_node_attr(tw_node_input(value.node, 1).node, "value") : NULL;
-        if (keys && keys->kind == TW_ATTR_TENSOR && tw_tensor_dtype(keys->tensor) == TW_STRING &&
-            value.index < tw_tensor_elements(keys->tensor))
-            return ((const tw_string *)tw_tensor_data(keys->tensor))[value.index].data;
-    }
-    return NULL;
-}
-
-/* The key by which a checkpoint of objects has a variable of that name, of its type: the name of a file of an export is
- * a variable, too, and may be called as one of the program's is. In the graph a name may have got a number, since
- * another was like it but for small letters. NULL: none. */
-static const char *key_by_name(tw_checkpoint *checkpoint, const tw_variable *variable)
-{
-    char name[LONGEST_NAME];
-    const char *key = NULL, *number = strrchr(variable->name, '_');
-    bool counted = number && number[1] && !number[1 + strspn(number + 1, "0123456789")];
-    tw_status status = tw_checkpoint_key(checkpoint, variable->name, &key, NULL);
-    if (status == TW_OK && !key && counted) {
-        snprintf(name, sizeof name, "%.*s", (int)(number - variable->name), variable->name);
-        status = tw_checkpoint_key(checkpoint, name, &key, NULL);
-    }
-    if (status != TW_OK || !key)
-        return NULL;
-    return tw_checkpoint_dtype(checkpoint, tw_checkpoint_find(checkpoint, key)) == variable->dtype ? key : NULL;
-}
-
-/* Another checkpoint of the objects that a SavedModel has, has their values by the same keys. */
+/* Another checkpoint of the objects that a SavedModel has, has their values by the same keys; so has one for the graph
+ * that was written beside it. */
 static const char *name_to_restore(void *user, const char *name)
 {
     const source *from = user;
     const char *local = name_in_checkpoint(from->work, name);
     const tw_variable *variable = tw_graph_find_variable(from->work->graph, name);
-    if (local || !variable || !from->own || tw_checkpoint_find(from->checkpoint, name) >= 0)
+    if (local || !variable || tw_checkpoint_find(from->checkpoint, name) >= 0)
         return local;
-    const char *key = own_key(from->work, variable);
-    key = key ? key : key_by_name(from->own, variable);
-    if (!key && tw_checkpoint_find(from->own, name) < 0)
-        return ""; /* no value of the model's, but the name of a file */
-    return key && tw_checkpoint_find(from->checkpoint, key) >= 0 ? key : NULL;
+    const char *key = keys_of_variable(&from->work->keys, from->own ? from->own : from->checkpoint, variable);
+    if (!key)
+        return from->own ? "" : NULL; /* no value of the model's, but the name of a file */
+    return tw_checkpoint_find(from->checkpoint, key) >= 0 ? key : NULL;
 }
 
 static tw_status open_source(source *from, const char *path, tw_error *error)
@@ -778,6 +826,7 @@ static int run(const void *given)
     }
     feeds_release(w->feeds, w->num_feeds);
     tables_free(&w->tables);
+    keys_free(&w->keys);
     tw_graph_about_destroy(w->about);
     tw_graph_destroy(w->graph);
     free(w);
@@ -786,7 +835,8 @@ static int run(const void *given)
 
 static const option options[] = {
     {NULL, "GRAPH", OPTION_FILE, offsetof(settings, graph),
-     "a GraphDef, a MetaGraphDef (.meta), a SavedModel, each in binary or in text, an event file, or the directory of a "
+     "a GraphDef, a MetaGraphDef (.meta), a SavedModel, each in binary or in text, an event file, or the directory of "
+     "a "
      "SavedModel or of checkpoints"},
     {"fetch", "NAME[=FILE],...", OPTION_TEXTS, offsetof(settings, fetch),
      "outputs to compute in each step: printed, or at the end written to a file (numbers as .npy, a text as it is): "
@@ -794,10 +844,12 @@ static const option options[] = {
     {"target", "NAMES", OPTION_TEXT, offsetof(settings, target), "nodes to run in each step: train"},
     {"feed", "NAME=VALUE,...", OPTION_TEXTS, offsetof(settings, feed),
      "what placeholders hold: a number or a text for every place (dimensions that are not known are 1 then), a list "
-     "[[1,2],[3,4]], or @FILE with an array of NumPy's (.npy), a picture (.png, .jpg) of pixels from 0 to 255, what could "
+     "[[1,2],[3,4]], or @FILE with an array of NumPy's (.npy), a picture (.png, .jpg) of pixels from 0 to 255, what "
+     "could "
      "be typed, or for texts the text itself; may be given several times"},
     {"signature", "NAME", OPTION_TEXT, offsetof(settings, signature),
-     "names to feed and fetch by are this signature's, and all it gives is fetched unless --fetch says less; without it "
+     "names to feed and fetch by are this signature's, and all it gives is fetched unless --fetch says less; without "
+     "it "
      "those of serving_default count, or of the only one"},
     {"steps", "N", OPTION_NUMBER, offsetof(settings, steps), "how many", .initial = "1", .least = 1, .most = INT64_MAX},
     {"print-every", "N", OPTION_NUMBER, offsetof(settings, print_every), "steps between lines", .initial = "1",
@@ -814,7 +866,8 @@ static const option options[] = {
      "run what trains N times: --target, or what the collection train_op names; steps are counted by global_step",
      .least = 1, .most = INT64_MAX},
     {"save", "DIR", OPTION_DIRECTORY, offsetof(settings, save),
-     "save a checkpoint of all variables but local ones, and of what tables hold, there at the end"},
+     "save a checkpoint of all variables but local ones, and of what tables hold, there at the end; of a SavedModel by "
+     "its keys, so that TensorFlow restores its objects from it"},
     {"save-every", "N", OPTION_NUMBER, offsetof(settings, save_every), "steps between checkpoints; 0: only at the end",
      .initial = "0", .most = INT64_MAX},
     {"keep", "N", OPTION_NUMBER, offsetof(settings, keep), "how many checkpoints stay; 0: all", .initial = "5",

@@ -7,10 +7,12 @@
 #include <string.h>
 #include <tower/tower.h>
 
-/* "t-keys" of the table "in/t"; NULL: memory has run out. */
-static char *saved_name(const tw_node *node, const char *what)
+/* By which key the graph restores it, or "t-keys" of the table "in/t"; NULL: memory has run out. */
+static char *saved_name(const tw_node *node, const char *key, const char *what)
 {
     const char *name = tw_node_name(node), *slash = strrchr(name, '/');
+    if (key)
+        return strdup(key);
     name = slash ? slash + 1 : name;
     size_t size = strlen(name) + strlen(what) + 2;
     char *text = malloc(size);
@@ -61,7 +63,7 @@ static bool changes(const tw_node *node)
     return strncmp(op, kind, strlen(kind)) == 0 && tw_node_attr(node, "key_dtype") && !tw_node_is_unknown(node);
 }
 
-static bool add_tables(tw_graph *graph, int num_nodes, tables *found)
+static bool add_tables(tw_graph *graph, int num_nodes, const keys *keys, tables *found)
 {
     bool fits = true;
     tw_enter_name_scope(graph, "tower_run_tables");
@@ -70,7 +72,9 @@ static bool add_tables(tw_graph *graph, int num_nodes, tables *found)
         if (!changes(node))
             continue;
         table *t = &found->items[found->count++];
-        *t = (table){.node = node, .keys = saved_name(node, "keys"), .values = saved_name(node, "values")};
+        *t = (table){.node = node,
+                     .keys = saved_name(node, keys_of(keys, node, 0), "keys"),
+                     .values = saved_name(node, keys_of(keys, node, 1), "values")};
         fits = t->keys && t->values;
         add_nodes(graph, t);
     }
@@ -78,7 +82,7 @@ static bool add_tables(tw_graph *graph, int num_nodes, tables *found)
     return fits;
 }
 
-bool tables_find(const char *command, tw_graph *graph, tables *found)
+bool tables_find(const char *command, tw_graph *graph, const keys *keys, tables *found)
 {
     int num_nodes = tw_graph_num_nodes(graph), most = 0;
     for (int i = 0; i < num_nodes; i++)
@@ -87,7 +91,7 @@ bool tables_find(const char *command, tw_graph *graph, tables *found)
         return true;
     found->items = calloc((size_t)most, sizeof *found->items);
     found->held = calloc(2 * (size_t)most, sizeof *found->held);
-    if (!found->items || !found->held || !add_tables(graph, num_nodes, found))
+    if (!found->items || !found->held || !add_tables(graph, num_nodes, keys, found))
         return complain(command, "out of memory");
     choose(command, found);
     return true;

@@ -1,9 +1,11 @@
 /* tables.h - what the tables of a graph that change hold, in checkpoints as TensorFlow's Saver has it: as tensors
- * NAME-keys and NAME-values, where NAME is the last part of the table's own name. Nodes that export and import it are
- * added to the graph before it runs.
+ * NAME-keys and NAME-values, where NAME is the last part of the table's own name; of a SavedModel, by its keys. Nodes
+ * that export and import it are added to the graph before it runs.
  * Never here:  variables, which tw_save() and tw_restore() know. */
 #ifndef CLI_TABLES_H
 #define CLI_TABLES_H
+
+#include "keys.h"
 
 #include <tower/io.h>
 #include <tower/session.h>
@@ -24,7 +26,7 @@ typedef struct tables {
 
 /* Says which are left out. Complains and returns false if memory has run out. What has been found is yours, also then:
  * tables_free(). */
-bool tables_find(const char *command, tw_graph *graph, tables *found);
+bool tables_find(const char *command, tw_graph *graph, const keys *keys, tables *found);
 void tables_free(tables *tables);
 
 /* Fetches what they hold, in place of what was fetched before. */
