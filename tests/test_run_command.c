@@ -358,6 +358,7 @@ static void values_of_every_type_are_fed_or_refused_by_what_the_type_holds(void 
         {"string", "\"", "\"\\\"\"", 0},
         {"string", "[\"\\b\\f\\n\\r\\t\\\\\\q\", a b]", "[\"\\u0008\\u000c\\u000a\\u000d\\u0009\\\\q\",\"a b\"]", 0},
         {"string", "[\"\\u00e4\\u20ac\\u12\"]", "[\"\xc3\xa4\xe2\x82\xacu12\"]", 0},
+        {"string", "[\"\\ud83d\\ude00\"]", "[\"\xf0\x9f\x98\x80\"]", 0},
         {"string", "[\"open]", "expected a quote at the end of a text", 2},
         {"float", "[[[[[[[[[[[[[1]]]]]]]]]]]]]", "expected at most 12 lists in each other", 2},
         {"float", "[1 2]", "[1,2]", 0},

@@ -222,10 +222,17 @@ static size_t put_utf8(unsigned code, char *to)
         to[1] = (char)(0x80 | (code & 63));
         return 2;
     }
-    to[0] = (char)(0xE0 | code >> 12);
-    to[1] = (char)(0x80 | (code >> 6 & 63));
-    to[2] = (char)(0x80 | (code & 63));
-    return 3;
+    if (code < 0x10000) {
+        to[0] = (char)(0xE0 | code >> 12);
+        to[1] = (char)(0x80 | (code >> 6 & 63));
+        to[2] = (char)(0x80 | (code & 63));
+        return 3;
+    }
+    to[0] = (char)(0xF0 | code >> 18);
+    to[1] = (char)(0x80 | (code >> 12 & 63));
+    to[2] = (char)(0x80 | (code >> 6 & 63));
+    to[3] = (char)(0x80 | (code & 63));
+    return 4;
 }
 
 /* What stands behind a backslash; moves *at past it. */
@@ -234,10 +241,15 @@ static size_t unescape(const char **at, char *to)
     static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
     char c = *(*at)++;
     const char *letter = c ? strchr(letters, c) : NULL;
-    unsigned code;
-    int read = 0;
+    unsigned code, low;
+    int read = 0, second = 0;
     if (c == 'u' && sscanf(*at, "%4x%n", &code, &read) == 1 && read == 4) {
         *at += 4;
+        if (code >> 10 == 0xD800 >> 10 && sscanf(*at, "\\u%4x%n", &low, &second) == 1 && second == 6 &&
+            low >> 10 == 0xDC00 >> 10) { /* what needs more than sixteen bits is written as two */
+            *at += 6;
+            code = 0x10000 + ((code & 1023) << 10 | (low & 1023));
+        }
         return put_utf8(code, to);
     }
     *to = letter ? meant[letter - letters] : c;

@@ -349,6 +349,7 @@ const twi_op twi_array_ops[] = {
     {"RefIdentity", "input:Ref(T)", "output:Ref(T)", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES, "h",
      .planned_as = "NoOp"},
     {"StopGradient", "input:T", "output:T", "T:type", twi_shape_same, twi_stops_gradient, TWI_PASSES},
+    {"Snapshot", "input:T", "output:T", "T:type", twi_shape_same, NULL, TWI_PASSES},
     {"PreventGradient", "input:T", "output:T", "T:type; message:string=", twi_shape_same, twi_gradient_prevent,
      TWI_PASSES},
     {"EnsureShape", "input:T", "output:T", "T:type; shape:shape", ensured_shape, twi_gradient_identity, TWI_PASSES},

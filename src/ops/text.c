@@ -95,7 +95,7 @@ const twi_op twi_text_ops[] = {
     TEXT("StringToNumber", "string_tensor:string", "output:out_type", "out_type:{float,double,int32,int64}=float",
          twi_shape_same),
     TEXT("AsString", "input:T", "output:string",
-         "T:{float,double,bool," TWI_INTEGERS "}; precision:int=-1; scientific:bool=false; "
+         "T:{" TWI_NUMBERS ",bool,string}; precision:int=-1; scientific:bool=false; "
          "shortest:bool=false; width:int=-1; fill:string=",
          twi_shape_same),
     TEXT("StringFormat", "inputs:T", "output:string",

@@ -29,8 +29,11 @@ static tw_status find_predicate(const twi_copying *c, const tw_node *node, twi_v
 {
     char text[128];
     twi_value value = c->of[node->inputs[1].node->id].outputs[node->inputs[1].index];
-    if (twi_copy_refers(c, node->inputs[1]))
+    bool refers = twi_copy_refers(c, node->inputs[1]);
+    if (refers && !c->of[node->id].decision)
         return twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' decides by a reference", node->op->name, node->name);
+    if (refers)
+        value = twi_out(c->of[node->id].decision, 0);
     *predicate = value = follow(value);
     if (twi_shape(value).rank > 0)
         return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': the predicate is %s, expected a scalar",

@@ -229,10 +229,17 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
         else if (writes && twi_copy_writer(c, source).node)
             controls[num_controls + num_writers++] = twi_copy_writer(c, source);
         else if (refers && !writes) {
-            bool written = c->of[value.node->origin->id].written;
+            twi_copied *variable = &c->of[value.node->origin->id];
+            bool written = variable->written, decides = i == 1 && twi_op_is(node->op, TWI_SWITCH);
             if (num_before[written] < 0)
                 num_before[written] = list_before_read(c, node, written, controls, num_controls, before[written]);
-            status = read_reference(c, source, node, before[written], num_before[written], passes ? &looked : &value);
+            if (decides && variable->decision)
+                value = twi_out(variable->decision, 0);
+            else
+                status =
+                    read_reference(c, source, node, before[written], num_before[written], passes ? &looked : &value);
+            if (decides && status == TW_OK)
+                c->of[node->id].decision = variable->decision = value.node;
         }
         if (passes && status == TW_OK) /* a variable without a value is missed here */
             controls[num_controls + num_writers++] = twi_out(looked.node, -1);
@@ -243,8 +250,11 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
         inputs[i] = value;
     }
     for (int i = 0; i < node->num_inputs; i++)
-        if (twi_input_is_reference(node, i))
-            c->of[inputs[i].node->origin->id].written = true;
+        if (twi_input_is_reference(node, i)) {
+            twi_copied *variable = &c->of[inputs[i].node->origin->id];
+            variable->written = true;
+            variable->decision = NULL;
+        }
     *count = node->num_inputs + num_controls + num_writers;
     *result = inputs;
     return TW_OK;

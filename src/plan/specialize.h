@@ -22,6 +22,8 @@ typedef struct twi_copied {
     bool fed;              /* some output is */
     bool views;            /* its output is a variable's memory, passed on as a value */
     bool decides;          /* a condition is decided by what it passes on */
+    twi_node *decision;    /* the read that a Switch decides by which looks at a variable itself; of a variable that for
+                              all Switches until it is written */
     bool written;          /* of a variable: a node that has been copied changes it by reference */
     unsigned seen;         /* by the latest search (twi_copies) that came by */
     twi_value *outputs;    /* [num_outputs] in the region; NULL unless it is needed or fed */

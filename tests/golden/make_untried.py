@@ -503,5 +503,48 @@ for name, op, a, b in (("triangles", raw.MatrixTriangularSolve, triangles, eight
         x = lambda: holder(tf.float32, [None] * (a.ndim - 2) + list(a.shape[-2:]), "x")
         differentiate("grad_repeated_%s_%s" % (name, turned), lambda: (lambda x: (x, solve(x, tf.constant(b))))(x()), {"x": a})
 
+# ---- variables that Switches look at themselves, and what else a program may have ----
+
+
+def decided_by_variables():
+    """A condition of two Switches, then the variable changes, then another; and a Switch that passes a variable on."""
+    v = tf.get_variable("v", initializer=True, use_resource=False)
+    w = tf.get_variable("w", initializer=[1.0, 2.0], use_resource=False)
+    x = holder(tf.float32, [2], "x")
+    switch = lambda op, *given: tf.get_default_graph().create_op(op, list(given), None).outputs
+
+    def choose(a, b):
+        a, b = switch("Switch", a, v._ref()), switch("Switch", b, v._ref())
+        return raw.Merge(inputs=[a[0] + b[0], a[1] * b[1]]).output
+
+    first = choose(x * 2.0, x + 1.0)
+    with tf.control_dependencies([first]):
+        change = tf.assign(v, tf.logical_not(v))
+    with tf.control_dependencies([change]):
+        second = choose(x * 3.0, x - 1.0)
+        off, on = switch("RefSwitch", w._ref(), v._ref())
+        third = raw.Merge(inputs=[off + 1.0, on * 3.0]).output
+    return [first, second, third]
+
+
+program("decided_by_variables", decided_by_variables, {"x": f32([1, 2])}, {"x": f32([3, -5])}, {"x": f32([1, 2])}, init=True)
+program("snapshot", lambda: [raw.Snapshot(input=holder(tf.float32, [None], "x")) * 2], {"x": f32([1, 2, 3])})
+for dtype, values in ((tf.float16, [1 / 3, 1e-5, 60000, -np.inf, -0.0]), (tf.bfloat16, [1 / 3, 1e-5, 60000, np.nan]),
+                      (tf.complex64, [1.5 + 2j, -2.25 - 1e30j, 1 / 3]), (tf.complex128, [1.5 + 2j, 1 / 3 - 1e-9j])):
+    for name, how in (("plain", {}), ("short", dict(shortest=True)), ("wide", dict(width=9, precision=2, fill="0")),
+                      ("scientific", dict(scientific=True))):
+        program("text_of_%s_%s" % (dtype.name, name),
+                lambda: [tf.strings.as_string(tf.cast(holder(tf.complex128 if dtype.is_complex else tf.float64, [None], "x"), dtype), **how)],
+                {"x": np.array(values, np.complex128 if dtype.is_complex else np.float64)})
+program("text_of_text", lambda: [raw.AsString(input=holder(tf.string, [None], "x"))], {"x": words("a", "", "b\0c")})
+program("rates_of_sounds",
+        lambda: [raw.AudioSummaryV2(tag="a", tensor=[[0.5, -1.0]], sample_rate=holder(tf.float32, [], "x"))],
+        {"x": f32(0.001)}, {"x": f32(44100.5)}, {"x": f32(3e9)}, ({"x": f32(5e9)}, "sample_rate must be"),
+        ({"x": f32(0)}, "sample_rate must be"))
+program("normalized_nothing",
+        lambda: list(raw.FusedBatchNormV3(x=holder(tf.float32, [None, 2, 2, 2], "x"), scale=holder(tf.float32, [2], "s"),
+                                          offset=[0.0, 1.0], mean=[0.5, 1.0], variance=[1.0, 2.0], is_training=False)[:3]),
+        {"x": np.zeros((0, 2, 2, 2), np.float32), "s": f32([1, 2])})
+
 for left in pathlib.Path().glob("test_shapes_*"): # what the programs have written
     left.unlink()

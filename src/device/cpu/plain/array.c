@@ -428,6 +428,7 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"Identity", "plain", 0},
     {"RefIdentity", "plain", 0},
     {"StopGradient", "plain", 0},
+    {"Snapshot", "plain", 0},
     {"GuaranteeConst", "plain", 0},
     {"PreventGradient", "plain", 0},
     {"EnsureShape", "plain", 0},

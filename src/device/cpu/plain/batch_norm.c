@@ -103,7 +103,10 @@ static void normalize_by_given(const twi_run *r)
     for (int64_t begin = 0; begin < b->channels; begin += CHANNEL_BLOCK)
         normalize(r, mean + begin, variance + begin, begin, block_size(b, begin));
     for (int i = 0; i < 2 && b->channels; i++) {
-        memcpy(r->outputs[1 + i], r->inputs[3 + i], (size_t)b->channels * sizeof(float));
+        if (b->rows)
+            memcpy(r->outputs[1 + i], r->inputs[3 + i], (size_t)b->channels * sizeof(float));
+        else /* as TensorFlow has it of no rows, whatever is given */
+            fill(r->outputs[1 + i], b->channels, NAN);
         memcpy(r->outputs[3 + i], r->inputs[3 + i], (size_t)b->channels * sizeof(float));
     }
 }

@@ -445,7 +445,7 @@ static void put_sound(twi_text *value, const float *samples, int64_t frames, int
     twi_text wav = {0}, sound = {0};
     uint32_t bits;
     memcpy(&bits, &rate, sizeof bits);
-    put_wav(&wav, samples, frames, channels, llrintf(rate));
+    put_wav(&wav, samples, frames, channels, rate < 1 ? 1 : llrintf(rate));
     put_key(&sound, 1, FIXED32);
     put_little_endian(&sound, bits, 4);
     put_key(&sound, 2, VARINT);
@@ -489,8 +489,10 @@ static tw_status run_audio(const twi_run *r)
     int64_t frames = shape->dims[1], channels = shape->rank == 3 ? shape->dims[2] : 1;
     float rate = r->num_inputs == first + 3 ? *(const float *)r->inputs[first + 2] : s->rate;
     twi_text summary = {0}, value = {0};
-    if (!(rate > 0 && rate <= (float)INT32_MAX / 2))
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': sample_rate must be > 0 and below 2^30, not %g", r->node,
+    if (!(rate > 0))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': sample_rate must be > 0, got: %g", r->node, (double)rate);
+    if (!((double)rate < 4294967296.0))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': sample_rate must be in (0, 2^32), got: %g", r->node,
                         (double)rate);
     for (int64_t i = 0; i < shape->dims[0] && i < s->most; i++) {
         put_tag_of(&value, r->inputs[first], "audio", s->most > 1, i);

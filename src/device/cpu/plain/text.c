@@ -147,6 +147,24 @@ static tw_status run_number(const twi_run *r)
     return TW_OK;
 }
 
+#define FRACTIONS (TWI_FLOAT_TYPES | TWI_COMPLEX_TYPES)
+
+/* The element, of complex numbers the part, at place i. */
+static double fraction_at(tw_dtype dtype, const void *x, int64_t i)
+{
+    switch (dtype) {
+    case TW_FLOAT16:
+        return (double)tw_half_to_float(((const uint16_t *)x)[i]);
+    case TW_BFLOAT16:
+        return (double)tw_bfloat16_to_float(((const uint16_t *)x)[i]);
+    case TW_FLOAT32:
+    case TW_COMPLEX64:
+        return (double)((const float *)x)[i];
+    default:
+        return ((const double *)x)[i];
+    }
+}
+
 /* State: printf's words for a number. */
 typedef struct printing {
     char format[32];
@@ -160,7 +178,7 @@ static tw_status prepare_as_string(twi_prepare *p)
     bool scientific = twi_attr_bool(p->attrs, "scientific", false),
          shortest = twi_attr_bool(p->attrs, "shortest", false);
     tw_dtype dtype = p->inputs[0].dtype;
-    bool is_float = dtype == TW_FLOAT32 || dtype == TW_FLOAT64;
+    bool is_float = FRACTIONS & TWI_TYPE(dtype);
     if (strlen(fill) > 1 || (*fill && !strchr(" +-0", *fill)))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "AsString '%s': Fill argument not supported: \"%s\"", p->node,
                         fill);
@@ -203,9 +221,16 @@ static tw_status run_as_string(const twi_run *r)
     for (int64_t i = 0; i < count(r) && status == TW_OK; i++) {
         twi_text text = {0};
         const void *x = r->inputs[0];
-        if (in->dtype == TW_FLOAT32 || in->dtype == TW_FLOAT64)
-            twi_text_printf(&text, format,
-                            in->dtype == TW_FLOAT32 ? (double)((const float *)x)[i] : ((const double *)x)[i]);
+        if (TWI_COMPLEX_TYPES & TWI_TYPE(in->dtype)) {
+            twi_text_append(&text, "(", 1);
+            twi_text_printf(&text, format, fraction_at(in->dtype, x, 2 * i));
+            twi_text_append(&text, ",", 1);
+            twi_text_printf(&text, format, fraction_at(in->dtype, x, 2 * i + 1));
+            twi_text_append(&text, ")", 1);
+        } else if (FRACTIONS & TWI_TYPE(in->dtype))
+            twi_text_printf(&text, format, fraction_at(in->dtype, x, i));
+        else if (in->dtype == TW_STRING)
+            twi_text_append(&text, strings(r)[i].data ? strings(r)[i].data : "", strings(r)[i].size);
         else if (in->dtype == TW_BOOL)
             twi_text_printf(&text, format, ((const uint8_t *)x)[i] ? "true" : "false");
         else
