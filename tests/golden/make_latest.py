@@ -208,9 +208,11 @@ def one_branch():
     """TensorFlow calls what takes the Case's result as a node of the branch is called behind the Case's name."""
     tf.enable_control_flow_v2()
     x = holder(tf.float32, [2], "x")
-    taken = tf.switch_case(holder(tf.int32, [], "i"), [lambda: tf.identity(x) * 2])
+    i = holder(tf.int32, [], "i")
+    taken = tf.switch_case(i, [lambda: tf.identity(x) * 2])
+    within = tf.cond(i > 3, lambda: tf.switch_case(i, [lambda: tf.identity(x) * 3]), lambda: x)
     tf.disable_control_flow_v2()
-    return [taken]
+    return [taken, within]
 
 
 program("one_branch", one_branch, {"x": f32([1, 2]), "i": i32(5)})

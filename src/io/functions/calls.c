@@ -90,9 +90,12 @@ tw_status twi_lower_inline(twi_functions *f, twi_function_place *p, char **resul
         if (strcmp(f->stack[i], function->signature->name) == 0)
             return twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' calls itself", function->signature->name);
     f->stack[f->depth++] = function->signature->name;
-    for (size_t i = 0; i < function->n_node_def; i++)
-        if (!twi_map_put(&p->nodes, function->node_def[i]->name, function->node_def[i]))
+    for (size_t i = 0; i < function->n_node_def; i++) {
+        Twi__NodeDef *node = function->node_def[i];
+        const char *name = TWI_PRINT("%s%s", p->prefix, node->name);
+        if (!twi_map_put(&p->nodes, node->name, node) || !name || !twi_map_put(&f->names, name, node))
             TWI_LEAVE(twi_lower_fail_memory(f));
+    }
     for (size_t i = 0; i < function->n_node_def; i++)
         TWI_TRY(twi_lower_node(f, p, function->node_def[i]));
     for (size_t i = 0; i < function->signature->n_output_arg; i++) {
@@ -113,13 +116,13 @@ done:
     return status;
 }
 
-/* Whether the graph has a node of its own that one of the function would be called like. */
+/* Whether one of the function's nodes would be called like a node of the graph, or of a function that is around it. */
 static bool is_taken(twi_functions *f, const Twi__FunctionDef *function, const char *prefix)
 {
     bool taken = false;
     for (size_t i = 0; i < function->n_node_def && !taken; i++) {
         const char *name = TWI_PRINT("%s%s", prefix, function->node_def[i]->name);
-        taken = name && twi_map_get(&f->own, name);
+        taken = name && twi_map_get(&f->names, name);
     }
     return taken;
 }

@@ -231,7 +231,7 @@ void twi_functions_free(twi_functions *f)
             twi__function_def_library__free_unpacked(f->libraries[i].message, &f->libraries[i].proto.allocator);
     twi_free(f->libraries);
     twi_map_free(&f->by_name);
-    twi_map_free(&f->own);
+    twi_map_free(&f->names);
     twi_map_free(&f->for_cpus);
     twi_map_free(&f->passed);
     twi_map_free(&f->gradients);
@@ -261,7 +261,7 @@ tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_f
     for (; f->num_libraries < def->n_library && status == TW_OK; f->num_libraries++)
         status = read_library(f, &def->library[f->num_libraries], &f->libraries[f->num_libraries]);
     for (size_t i = 0; i < def->n_node && status == TW_OK; i++)
-        if (!twi_map_put(&f->own, def->node[i]->name, def->node[i]))
+        if (!twi_map_put(&f->names, def->node[i]->name, def->node[i]))
             status = twi_lower_fail_memory(f);
     twi_function_place graph = {.prefix = ""};
     for (size_t i = 0; i < def->n_node && status == TW_OK; i++)

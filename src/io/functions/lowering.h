@@ -27,7 +27,7 @@ struct twi_functions {
     twi_function_library *libraries;
     size_t num_libraries;
     twi_map by_name;  /* Twi__FunctionDef */
-    twi_map own;      /* name -> the graph's own Twi__NodeDef */
+    twi_map names;    /* -> Twi__NodeDef, of the graph and of functions that were opened */
     twi_map for_cpus; /* api_implements -> the Twi__FunctionDef that is meant for CPUs */
     TWI_ARRAY(Twi__NodeDef *) nodes;
     twi_map passed;    /* "call:8" -> what the call gives there, where it is a handle or what it was given itself */
