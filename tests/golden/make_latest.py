@@ -204,6 +204,15 @@ def constant_decides():
 program("constant_decides", constant_decides, {"x": f32([1, -1, 2, 3])})
 
 
+def elements_of_no_rows():
+    """An array's elements may be of no rows, and are something nevertheless."""
+    array = tf.TensorArray(tf.float32, 3, infer_shape=False, clear_after_read=False).unstack(holder(tf.float32, [3, 0, 2], "x"))
+    return [array.concat(), array.read(1), array.size()]
+
+
+program("elements_of_no_rows", elements_of_no_rows, {"x": f32([[], [], []]).reshape(3, 0, 2)})
+
+
 def one_branch():
     """TensorFlow calls what takes the Case's result as a node of the branch is called behind the Case's name."""
     tf.enable_control_flow_v2()

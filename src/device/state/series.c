@@ -178,7 +178,8 @@ tw_status twi_series_get(const twi_series *s, int64_t index, tw_dtype dtype, tw_
     status = check_type(item ? item->dtype : s->dtype, dtype, error);
     if (status != TW_OK)
         return status;
-    *value = item ? item->data : s->data + (size_t)index * s->bytes;
+    const void *data = item ? item->data : s->data;
+    *value = !data ? "" /* of no bytes, but something */ : item ? data : s->data + (size_t)index * s->bytes;
     *shape = item ? item->shape : s->shape;
     return TW_OK;
 }
