@@ -110,6 +110,10 @@ static tw_output build(tw_graph *g, tw_output p, tw_output x, tw_variable *w, tw
     {
         c = tw_cond(g, q, h, tw_scalar(g, 7));
         d = tw_add(g, c, tw_square(g, w->value));
+        tw_output never, always; /* what is asked for once more is decided */
+        TW_WHEN(g, p) never = tw_sin(g, h);
+        TW_UNLESS(g, p) always = tw_cos(g, h);
+        d = tw_add(g, d, tw_cond(g, p, never, always));
     }
     tw_output y = tw_add(g, tw_cond(g, p, a, d), tw_mul(g, w->value, tw_scalar(g, 3)));
     tw_gradients(g, &y, 1, NULL, (tw_output[]){x, w->value}, 2, grads);

@@ -421,6 +421,18 @@ static tw_output listed(tw_graph *g, const tw_output *x)
                                      tw_reduce_prod(g, some, TW_AXES(0), false)}, 4);
 }
 
+/* A list that grows when it is set behind its end is as short as it was on the way back. */
+static tw_output list_that_grows(tw_graph *g, const tw_output *x)
+{
+    static const int32_t three[] = {3};
+    tw_attr attrs[] = {tw_attr_type("element_dtype", TW_FLOAT64), tw_attr_bool("resize_if_index_out_of_bounds", true)};
+    tw_output shape = tw_constant_int32s(g, TW_SHAPE(1), three), row = tw_expand_dims(g, x[0], 0);
+    tw_output list = list_op(g, "TensorListFromTensor", (tw_output[]){row, shape}, 2, true);
+    tw_node *set = tw_add_node(g, "TensorListSetItem", NULL, (tw_output[]){list, whole(g, 2), x[1]}, 3, attrs, 2);
+    tw_output all = list_op(g, "TensorListStack", (tw_output[]){tw_node_output(set, 0), shape}, 2, false);
+    return tw_reduce_sum(g, tw_square(g, all), TW_AXES(0), false);
+}
+
 /* Each round takes an element of a list that the rounds before have pushed to. */
 static tw_output list_in_a_loop(tw_graph *g, const tw_output *x)
 {
@@ -450,6 +462,7 @@ static const twt_gradient_case cases[] = {
     {"a scan of an open number", scanned, {{2, {5, 2}}, {1, {2}}}, 2, .open = true},
     {"a part of a scan", scanned_in_part, {{2, {5, 2}}, {1, {2}}}, 2},
     {"lists", listed, {{1, {3}}, {1, {3}}}, 2},
+    {"a list that grows", list_that_grows, {{1, {3}}, {1, {3}}}, 2},
     {"a list in a loop", list_in_a_loop, {{1, {3}}, {1, {3}}}, 2},
     {"a map", mapped, {{2, {4, 2}}, {2, {4, 2}}, {1, {2}}}, 3},
 };

@@ -111,16 +111,22 @@ static int list_rest(const tw_graph *graph, const twi_guard *inner, const twi_gu
     return count;
 }
 
-int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condition_side sides[TWI_MOST_CONDITIONS])
+int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condition_side sides[TWI_MOST_CONDITIONS],
+                         bool *never)
 {
     tw_error error = {0};
     twi_branches *b = NULL;
-    twi_guard *input = NULL;
+    twi_guard *input = NULL, *other = NULL;
+    int count = 0, others = 0; /* that may come */
     tw_status status = find(graph, &b, &error);
-    if (status == TW_OK)
-        status = guard_of(b, merge->inputs[i], &input, &error);
-    int count = status == TW_OK && input != &twi_never ? list_rest(graph, input, b->nodes.items[merge->id], sides) : 0;
-    if (status == TW_OK && count == 0)
+    for (int k = 0; k < merge->num_inputs && status == TW_OK; k++) {
+        status = guard_of(b, merge->inputs[k], k == i ? &input : &other, &error);
+        others += k != i && other != &twi_never;
+    }
+    *never = input == &twi_never;
+    if (status == TW_OK && !*never)
+        count = list_rest(graph, input, b->nodes.items[merge->id], sides);
+    if (status == TW_OK && count == 0 && !*never && others)
         status = twi_fail(&error, TW_INVALID_ARGUMENT, "%s '%s': its inputs are not the branches of one condition",
                           merge->op->name, merge->name);
     if (status != TW_OK)

@@ -20,8 +20,9 @@ typedef struct twi_condition_side {
 } twi_condition_side;
 
 /* The conditions that input i of a Merge runs under, and the Merge does not; outer ones first. How many, or -1: the
- * graph has failed. */
-int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condition_side sides[TWI_MOST_CONDITIONS]);
+ * graph has failed. 0: the other inputs never come, or this one does (*never), since a condition around has decided. */
+int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condition_side sides[TWI_MOST_CONDITIONS],
+                         bool *never);
 /* All that an output has a value under; outer ones first. How many, or -1: the graph has failed. */
 int twi_branches_of(tw_graph *graph, tw_output output, twi_condition_side sides[TWI_MOST_CONDITIONS]);
 /* Where a predicate was computed, by which conditions are told apart. */

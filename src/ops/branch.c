@@ -70,9 +70,12 @@ static void merge_gradient(twi_gradient *g)
 {
     for (int i = 0; i < g->node->num_inputs && g->dy[0].node; i++) {
         twi_condition_side sides[TWI_MOST_CONDITIONS];
-        int count = twi_branches_between(g->graph, g->node, i, sides);
+        bool never;
+        int count = twi_branches_between(g->graph, g->node, i, sides, &never);
         if (count < 0)
             return;
+        if (never)
+            continue;
         g->dx[i] = g->dy[0];
         for (int k = 0; k < count; k++)
             g->dx[i] = switched(g, g->dx[i], sides[k].predicate, sides[k].value);

@@ -255,9 +255,12 @@ static void pop_gradient(twi_gradient *g)
 
 static void set_gradient(twi_gradient *g)
 {
-    tw_output index = g->node->inputs[1], x = g->node->inputs[2];
+    tw_output list = g->node->inputs[0], index = g->node->inputs[1], x = g->node->inputs[2];
     g->dx[0] = make_of(g->graph, "TensorListSetItem", tw_output_dtype(x),
                        TWI_INPUTS(g->dy[0], index, tw_zeros_like(g->graph, x)));
+    if (twi_attr_bool(&g->node->attrs, "resize_if_index_out_of_bounds", false)) /* it may have been shorter */
+        g->dx[0] = twi_build(g->graph, "TensorListResize", TWI_INPUTS(g->dx[0], length_of(g->graph, list)),
+                             TWI_NO_ATTRS);
     g->dx[2] = get(g->graph, g->dy[0], index, x);
 }
 

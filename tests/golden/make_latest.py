@@ -5,6 +5,7 @@ algebra, in small programs exported and run by TensorFlow, for tests/test_shapes
 from graph_cases import begin, differentiate, eighths, holder, np, of, program, raw, tf, words
 from op_cases import f32, i32, i64
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops as xla
+from tensorflow.python.framework.function import Defun
 
 begin("latest.txt", __file__, 9)
 
@@ -211,6 +212,21 @@ def elements_of_no_rows():
 
 
 program("elements_of_no_rows", elements_of_no_rows, {"x": f32([[], [], []]).reshape(3, 0, 2)})
+
+
+@Defun(tf.float32)
+def several_types(x):
+    return tf.cast(x, tf.int32), tf.exp(x) * x
+
+
+def gradient_of_several_types():
+    """What a function gives of whole numbers has no gradient, and none is asked for."""
+    x = holder(tf.float32, [2], "x")
+    whole, y = several_types(x)
+    return tf.gradients([y, tf.cast(whole, tf.float32)], [x])
+
+
+program("gradient_of_several_types", gradient_of_several_types, {"x": f32([1, -2])})
 
 
 def one_branch():

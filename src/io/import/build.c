@@ -2,6 +2,7 @@
 #include "io/import/import.h"
 
 #include "base/memory.h"
+#include "graph/sweep.h"
 
 #include <tower/ops.h>
 
@@ -72,14 +73,17 @@ static void differentiate(twi_importer *m, const twi_import_item *item, const tw
     tw_graph *graph = m->graph;
     tw_output *ends = twi_arena_alloc(&m->arena, sizeof *ends * (size_t)(2 * g->count + g->arguments + 1));
     tw_output *dys = ends + g->count, *gradients = dys + g->count;
-    for (int i = 0; i < 2 * g->count && ends; i++) {
-        twi_import_source from = {0};
-        if (twi_import_find_source(m, i < g->count ? g->ys[i] : g->dys[i - g->count], &from) != TW_OK ||
-            from.index < 0) {
+    int count = 0; /* of results that have gradients */
+    for (int i = 0; i < g->count && ends; i++) {
+        twi_import_source y = {0}, dy = {0};
+        if (twi_import_find_source(m, g->ys[i], &y) != TW_OK || y.index < 0 ||
+            twi_import_find_source(m, g->dys[i], &dy) != TW_OK || dy.index < 0) {
             graph->error = *m->error;
             return;
         }
-        ends[i] = (tw_output){m->items[from.node].made, from.index};
+        ends[count] = (tw_output){m->items[y.node].made, y.index};
+        dys[count] = (tw_output){m->items[dy.node].made, dy.index};
+        count += twi_has_gradient(tw_output_dtype(ends[count]));
     }
     if (!ends)
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding '%s'", item->name);
@@ -90,7 +94,7 @@ static void differentiate(twi_importer *m, const twi_import_item *item, const tw
     if (graph->error.status != TW_OK)
         return;
     tw_enter_name_scope(graph, "%s", item->name);
-    tw_gradients(graph, ends, g->count, dys, inputs, g->arguments, gradients);
+    tw_gradients(graph, ends, count, dys, inputs, g->arguments, gradients);
     for (int i = 0; i < g->arguments; i++)
         inputs[i] = gradients[i].node ? gradients[i] : tw_zeros_like(graph, inputs[i]);
     tw_leave_name_scope(graph);
