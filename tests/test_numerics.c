@@ -58,6 +58,72 @@ static void a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan(void 
                     .inputs = {wide}}, (double[]){44}); /* of integers the low bits */
 }
 
+/* The cast of `x`, which is released, by the plain kernel or the fastest. */
+static tw_tensor *cast(tw_tensor *x, tw_dtype to, bool plain)
+{
+    tw_error error = {0};
+    twt_op op = {.op = "Cast",
+                 .num_inputs = 1,
+                 .num_attrs = 1,
+                 .attrs = {tw_attr_type("DstT", to)},
+                 .inputs = {x},
+                 .plain = plain};
+    assert_ok(twt_op_run(&op, &error));
+    tw_tensor *y = tw_tensor_retain(op.outputs[0]);
+    twt_op_release(&op);
+    return y;
+}
+
+static void assert_same_casts(tw_tensor *x, tw_dtype to)
+{
+    tw_tensor *plain = cast(tw_tensor_retain(x), to, true), *fast = cast(tw_tensor_retain(x), to, false);
+    const size_t bytes = tw_dtype_size(to);
+    for (int64_t i = 0; i < plain->elements; i++) {
+        double a = tw_tensor_value(plain, i), b = tw_tensor_value(fast, i);
+        bool same = memcmp((char *)plain->data + i * bytes, (char *)fast->data + i * bytes, bytes) == 0;
+        if (!same && !(isnan(a) && isnan(b)))
+            fail_msg("%s to %s: element %lld is %.17g, expected %.17g", tw_dtype_name(x->dtype), tw_dtype_name(to),
+                     (long long)i, b, a);
+    }
+    tw_tensor_release(plain);
+    tw_tensor_release(fast);
+}
+
+static void casts_of_common_types_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_INT32, TW_INT64, TW_UINT8, TW_BOOL};
+    enum { TYPES = sizeof types / sizeof *types };
+    for (int i = 0; i < TYPES * TYPES; i++) {
+        tw_tensor *x =
+            floats(TW_FLOAT32, VALUES(0, -0.0f, 1, -1, 0.5f, -0.5f, 2.5f, 254.9f, 255, 255.5f, 256, -127.5f, 300, 65504,
+                                      65519.9f, 65520, 1e-8f, 6e-8f, 0x1p-14f, 0x1p31f, 2147483520, -0x1p31f, 0x1p63f,
+                                      -0x1p63f, 9e18f, 1e30f, NAN, INFINITY, -INFINITY));
+        tw_tensor *from = cast(x, types[i / TYPES], true);
+        assert_same_casts(from, types[i % TYPES]);
+        tw_tensor_release(from);
+    }
+    tw_tensor *halves = tw_tensor_create(TW_FLOAT16, TW_SHAPE(1 << 16)); /* all, and floats near each and between */
+    tw_tensor *near = tw_tensor_create(TW_FLOAT32, TW_SHAPE(6 << 16)), *large = tw_tensor_create(TW_INT64, TW_SHAPE(2));
+    for (int i = 0; i < 1 << 16; i++) {
+        ((uint16_t *)halves->data)[i] = (uint16_t)i;
+        for (int k = 0; k < 6; k++) {
+            float half = tw_half_to_float((uint16_t)i), next = tw_half_to_float((uint16_t)(i + 1));
+            float at = k < 3 ? half : half / 2 + next / 2;
+            ((float *)near->data)[6 * i + k] = k % 3 == 0 ? at : nextafterf(at, k % 3 == 1 ? INFINITY : -INFINITY);
+        }
+    }
+    assert_same_casts(halves, TW_FLOAT32);
+    assert_same_casts(near, TW_FLOAT16);
+    memcpy(large->data, (int64_t[]){(INT64_C(1) << 53) + (1 << 29) + 1, -1},
+           16); /* is rounded once, as in TensorFlow */
+    tw_tensor *rounded = cast(large, TW_FLOAT32, false);
+    assert_true(tw_tensor_value(rounded, 0) == 0x1p53 + 0x1p30);
+    tw_tensor_release(rounded);
+    tw_tensor_release(halves);
+    tw_tensor_release(near);
+}
+
 static void denormals_are_numbers(void **state)
 {
     (void)state;
@@ -141,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan),
+        cmocka_unit_test(casts_of_common_types_give_the_same_bits),
         cmocka_unit_test(denormals_are_numbers),
         cmocka_unit_test(nothing_flows_through_a_closed_relu_not_even_nan),
         cmocka_unit_test(a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger),

@@ -59,6 +59,7 @@
     X(twi_cpu_places_kernels)                                                                                          \
     X(twi_cpu_select_kernels)                                                                                          \
     X(twi_cpu_top_k_kernels)                                                                                           \
+    X(twi_cpu_cast_kernels)                                                                                            \
     X(twi_cpu_elementwise_kernels)                                                                                     \
     X(twi_cpu_complex_kernels)                                                                                         \
     X(twi_cpu_fourier_kernels)                                                                                         \
