@@ -124,6 +124,57 @@ static void casts_of_common_types_give_the_same_bits(void **state)
     tw_tensor_release(near);
 }
 
+static double of_softplus(double x)
+{
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
+static double of_elu(double x)
+{
+    return x < 0 ? expm1(x) : x;
+}
+
+static double of_selu(double x)
+{
+    return x < 0 ? expm1(x) * 1.7580993408473768599402175208123 : x * 1.0507009873554804934193349852946;
+}
+
+/* Functions of floats that have vector loops of their own, everywhere, against those of the C library. */
+static void functions_of_floats_are_right_to_a_few_units_in_the_last_place(void **state)
+{
+    (void)state;
+    enum { STEPS = 20000, EDGES = 12, COUNT = 2 * STEPS + EDGES };
+    static const float edges[EDGES] = {0, -0.0f, 1, -1, 0.5f, -0.7f, 88.7f, -88.7f, NAN, INFINITY, -INFINITY, 1e-40f};
+    static const struct {
+        const char *op;
+        double (*f)(double);
+        double units;
+    } cases[] = {{"Log", log, 3},    {"Erf", erf, 3},      {"Erfc", erfc, 6}, {"Softplus", of_softplus, 4},
+                 {"Elu", of_elu, 2}, {"Selu", of_selu, 3}, {"Exp", exp, 3},   {"Tanh", tanh, 3}};
+    float *x = calloc(COUNT, sizeof *x);
+    for (int i = 0; i < STEPS; i++) {
+        x[i] = (float)(i - STEPS / 2) * (12.0f / STEPS);
+        x[STEPS + i] = (i % 2 ? 1 : -1) * powf(10, (float)(i - STEPS / 2) * (75.0f / STEPS));
+    }
+    memcpy(x + 2 * STEPS, edges, sizeof edges);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        tw_error error = {0};
+        twt_op op = {.op = cases[k].op, .num_inputs = 1, .inputs = {floats(TW_FLOAT32, COUNT, x)}};
+        assert_ok(twt_op_run(&op, &error));
+        for (int i = 0; i < COUNT; i++) {
+            double got = tw_tensor_value(op.outputs[0], i), expected = cases[k].f((double)x[i]), size = fabs(expected);
+            double unit = size < FLT_MIN ? FLT_MIN : nextafterf((float)size, INFINITY) - (double)(float)size;
+            bool fits = isnan(expected)
+                            ? isnan(got)
+                            : got == (double)(float)expected || fabs(got - expected) <= cases[k].units * unit;
+            if (!fits)
+                fail_msg("%s(%.9g) is %.9g, expected %.9g", cases[k].op, (double)x[i], got, expected);
+        }
+        twt_op_release(&op);
+    }
+    free(x);
+}
+
 static void denormals_are_numbers(void **state)
 {
     (void)state;
@@ -208,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan),
         cmocka_unit_test(casts_of_common_types_give_the_same_bits),
+        cmocka_unit_test(functions_of_floats_are_right_to_a_few_units_in_the_last_place),
         cmocka_unit_test(denormals_are_numbers),
         cmocka_unit_test(nothing_flows_through_a_closed_relu_not_even_nan),
         cmocka_unit_test(a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger),

@@ -54,10 +54,18 @@ typedef struct twi_elements_job {
 
 /* Functions of floats, a loop each: an op and its y from x, or its z from x and y, which broadcast. One more is one
  * line more, to which loops.inl makes the loop and elementwise.c the row. */
+#define TWI_SELU_SCALE 1.05070099f
+#define TWI_SELU_SCALE_ALPHA 1.75809934f
 #define TWI_UNARY_FUNCTIONS(X)                                                                                         \
     X(Tanh, twi_tanh(x))                                                                                               \
     X(Sigmoid, twi_sigmoid(x))                                                                                         \
     X(Exp, twi_exp(x))                                                                                                 \
+    X(Log, twi_log(x))                                                                                                 \
+    X(Erf, twi_erf(x))                                                                                                 \
+    X(Erfc, twi_erfc(x))                                                                                               \
+    X(Softplus, twi_softplus(x))                                                                                       \
+    X(Elu, twi_choose(x < 0, twi_expm1_of_negative(x), x))                                                             \
+    X(Selu, twi_choose(x < 0, twi_expm1_of_negative(x) * TWI_SELU_SCALE_ALPHA, x * TWI_SELU_SCALE))                    \
     X(Sqrt, twi_sqrt(x))                                                                                               \
     X(Rsqrt, 1 / twi_sqrt(x))                                                                                          \
     X(Square, x *x)                                                                                                    \
@@ -75,7 +83,10 @@ typedef struct twi_elements_job {
     X(Minimum, twi_choose((x < y) | (x != x), x, y))                                                                   \
     X(SquaredDifference, (x - y) * (x - y))                                                                            \
     X(TanhGrad, y *(1 - x * x))                                                                                        \
-    X(SigmoidGrad, y *x *(1 - x))
+    X(SigmoidGrad, y *x *(1 - x))                                                                                      \
+    X(SoftplusGrad, x / (twi_exp(0 - y) + 1))                                                                          \
+    X(EluGrad, twi_choose(y < 0, x * (y + 1), x))                                                                      \
+    X(SeluGrad, twi_choose(y < 0, x * (y + TWI_SELU_SCALE_ALPHA), x * TWI_SELU_SCALE))
 
 #define TWI_FUNCTION_NUMBER(op, expression) TWI_FUNCTION_##op,
 enum { TWI_UNARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_BINARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_FUNCTIONS };
@@ -242,6 +253,7 @@ typedef struct twi_softmax_job {
     const float *logits;
     const void *labels; /* [rows] each 0 to classes - 1; NULL where there is no loss */
     bool wide_labels;   /* they are int64_t, not int32_t */
+    bool logarithm;     /* the softmax's; then output lies elsewhere than logits */
     float *output, *loss;
 } twi_softmax_job;
 

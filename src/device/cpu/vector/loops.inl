@@ -776,10 +776,11 @@ static void softmax(const void *job, int64_t first, int64_t last, int thread)
         float *y = j->output + row * j->classes, maximum = maximum_of_row(x, j->classes);
         float sum = exponentials_of_row(x, y, j->classes, maximum);
         twi_floats group[SOFTMAX_VECTORS];
+        float rest = j->logarithm ? logf(sum) : 0;
         for (int64_t c = 0; c < j->classes; c += TWI_PAD) {
-            load_group(y, c, j->classes, group);
+            load_group(j->logarithm ? x : y, c, j->classes, group);
             for (int v = 0; v < SOFTMAX_VECTORS; v++)
-                group[v] /= sum;
+                group[v] = j->logarithm ? group[v] - maximum - rest : group[v] / sum;
             store_group(y, c, j->classes, group);
         }
         if (!j->loss)

@@ -1,5 +1,5 @@
-/* softmax.c - Softmax and SparseSoftmaxCrossEntropyWithLogits of many classes on our own loops (rows "vector"). Few
- * classes are the plain kernels', whose numbers those of a network of ten classes have always been. */
+/* softmax.c - Softmax, LogSoftmax and SparseSoftmaxCrossEntropyWithLogits of many classes on our own loops (rows
+ * "vector"). Few classes are the plain kernels', whose numbers those of a network of ten classes have always been. */
 #include "base/memory.h"
 #include "device/cpu/plain/labels.h"
 #include "device/cpu/vector/loops.h"
@@ -35,6 +35,15 @@ static tw_status softmax_run(const twi_run *r)
     return TW_OK;
 }
 
+/* LogSoftmax (logits) */
+static tw_status log_softmax_prepare(twi_prepare *p)
+{
+    tw_status status = prepare(p);
+    if (status == TW_OK)
+        ((twi_softmax_job *)p->state)->logarithm = true;
+    return status;
+}
+
 /* SparseSoftmaxCrossEntropyWithLogits (features, labels) -> loss, backprop */
 static tw_status loss_run(const twi_run *r)
 {
@@ -53,6 +62,7 @@ static tw_status loss_run(const twi_run *r)
 
 const twi_kernel twi_vector_softmax_kernels[] = {
     {"Softmax", "vector", TYPES, softmax_prepare, softmax_run, twi_free},
+    {"LogSoftmax", "vector", TYPES, log_softmax_prepare, softmax_run, twi_free},
     {"SparseSoftmaxCrossEntropyWithLogits", "vector", TYPES, prepare, loss_run, twi_free},
     {0},
 };

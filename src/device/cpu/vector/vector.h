@@ -218,6 +218,100 @@ static inline TWI_INLINE twi_floats twi_sigmoid(twi_floats x)
     return twi_choose(x < 0, e, one) / (one + e);
 }
 
+static inline TWI_INLINE twi_floats twi_with_sign(twi_floats magnitude, twi_floats of)
+{
+    return (twi_floats)((twi_ints)magnitude | ((twi_ints)of & (int32_t)0x80000000));
+}
+
+/* To three units in the last place: x = 2^n m, sqrt(1/2) <= m < sqrt(2), and the series of log m = 2 artanh(s) for
+ * s = (m - 1) / (m + 1). */
+static inline TWI_INLINE twi_floats twi_log(twi_floats x)
+{
+    twi_ints small = x < 0x1p-126f;
+    twi_floats one = (twi_floats){0} + 1, scaled = x * twi_choose(small, one * 0x1p23f, one);
+    twi_ints n = ((twi_ints)scaled - 0x3f3504f3) >> 23;
+    twi_floats m = (twi_floats)((twi_ints)scaled - (n << 23)), f = m - 1, s = f / (2 + f), u = s * s;
+    twi_floats e = __builtin_convertvector(n, twi_floats) - twi_choose(small, one * 23, one * 0);
+    twi_floats p = u * 0.222222222f + 0.285714286f;
+    p = p * u + 0.4f;
+    p = p * u + 0.666666667f;
+    twi_floats y = e * 0.693359375f + (s * (2 + u * p) - e * 2.12194440e-4f);
+    y = twi_choose(x == 0, one * -__builtin_inff(), y);
+    y = twi_choose(x == __builtin_inff(), x, y);
+    return twi_choose((x < 0) | (x != x), one * __builtin_nanf(""), y);
+}
+
+/* log(1 + e^x), to four units in the last place: what 1 + e^-|x| is rounded by is made good. */
+static inline TWI_INLINE twi_floats twi_softplus(twi_floats x)
+{
+    twi_floats e = twi_exp_of_negative(-twi_magnitude(x)), sum = 1 + e;
+    return twi_choose(x < 0, (twi_floats){0}, x) + (twi_log(sum) + (e - (sum - 1)) / sum);
+}
+
+/* e^x - 1 of x <= 0, to two units in the last place; near 0 its series. */
+static inline TWI_INLINE twi_floats twi_expm1_of_negative(twi_floats x)
+{
+    twi_floats bounded = twi_choose(x < -0.7f, (twi_floats){0}, x);
+    twi_floats p = bounded * 2.75573192e-06f + 2.48015873e-05f;
+    p = p * bounded + 0.000198412698f;
+    p = p * bounded + 0.00138888889f;
+    p = p * bounded + 0.00833333333f;
+    p = p * bounded + 0.0416666667f;
+    p = p * bounded + 0.166666667f;
+    p = p * bounded + 0.5f;
+    p = p * bounded + 1;
+    return twi_choose(x < -0.7f, twi_exp_of_negative(x) - 1, p * bounded);
+}
+
+/* The series of 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x, for |x| <= 1. */
+static inline TWI_INLINE twi_floats twi_erf_near_0(twi_floats x)
+{
+    twi_floats u = x * x;
+    twi_floats p = u * -1.63658447e-07f + 1.64621144e-06f;
+    p = p * u - 1.49256504e-05f;
+    p = p * u + 0.00012055333f;
+    p = p * u - 0.000854832702f;
+    p = p * u + 0.00522397763f;
+    p = p * u - 0.0268661706f;
+    p = p * u + 0.112837917f;
+    p = p * u - 0.376126389f;
+    p = p * u + 1.12837917f;
+    return p * x;
+}
+
+/* What is left of 1 from there, for 1/2 <= x: e^-x^2 Q(1 / (1 + x)) with a polynomial that was fitted for x <= 10.
+ * Where it is wanted to the last places the square is taken in two parts, for what it is rounded by would show. */
+static inline TWI_INLINE twi_floats twi_erfc_far(twi_floats x, bool exact)
+{
+    twi_floats t = 1 / (1 + x), high = exact ? (twi_floats)((twi_ints)x & (int32_t)0xfffff000) : x;
+    twi_floats q = t * 0.784939326f - 2.81707699f;
+    q = q * t + 4.00983831f;
+    q = q * t - 2.49002974f;
+    q = q * t + 0.170193557f;
+    q = q * t + 0.211080894f;
+    q = q * t + 0.570956199f;
+    q = q * t + 0.563832562f;
+    q = q * t + 7.96780505e-06f;
+    q *= twi_exp_of_negative(-(high * high));
+    return exact ? q * twi_exp_of_negative(-((x - high) * (x + high))) : q;
+}
+
+/* To three units in the last place. */
+static inline TWI_INLINE twi_floats twi_erf(twi_floats x)
+{
+    twi_floats a = twi_magnitude(x), one = (twi_floats){0} + 1;
+    twi_floats y = twi_choose(a < 1, twi_erf_near_0(a), twi_choose(a < 4, one - twi_erfc_far(a, false), one));
+    return twi_choose(x != x, x, twi_with_sign(y, x));
+}
+
+/* To six. */
+static inline TWI_INLINE twi_floats twi_erfc(twi_floats x)
+{
+    twi_floats a = twi_magnitude(x), zero = {0}, far = twi_choose(a < 10, twi_erfc_far(a, true), zero);
+    twi_floats y = twi_choose(a < 0.5f, 1 - twi_erf_near_0(x), twi_choose(x < 0, 2 - far, far));
+    return twi_choose(x != x, x, y);
+}
+
 static inline TWI_INLINE twi_floats twi_sqrt(twi_floats x)
 {
 #if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
