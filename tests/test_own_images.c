@@ -112,6 +112,7 @@ static void folders_are_classes_in_the_order_of_their_names(void **state)
     assert_runs(0, "mkdir photos/.hidden");
     write_picture(8, 8, red, red, "photos/.hidden/1.png"); /* what is hidden is no class and no picture */
     write_picture(8, 8, red, red, "photos/cat/.1.png");
+    assert_runs(0, "mkfifo photos/cat/pipe.jpg && mkdir photos/cat/folder.png"); /* nor are these, who would wait */
     tw_dataset *train = load("photos", TW_SPLIT_TRAIN, 16, 3), *test = load("photos", TW_SPLIT_TEST, 16, 3);
     int64_t counts[3];
     assert_int_equal(tw_dataset_classes(train), 3);
@@ -616,12 +617,16 @@ static void a_picture_that_cannot_be_read_fails_the_batch_that_needs_it(void **s
 static void tasks_read_their_own_pictures(void **state)
 {
     (void)state;
+    static const char long_name[] = "a-class-whose-name-has-more-than-the-sixty-three-letters-that-had-room-before";
     write_photos("shared");
+    assert_runs(0, "mv shared/9 shared/%s", long_name);
     assert_runs(0, "$T train cifar10 --data-dir shared --batch-size 4 --towers 2 --cpu-threads 1 --max-steps 4 "
                    "--train-dir one");
     assert_runs(0, "$T launch --tasks 2 -- $T train cifar10 --data-dir shared --batch-size 4 --cpu-threads 1 "
                    "--max-steps 4 --image-memory 1 --train-dir two && "
                    "cmp one/model.ckpt-4.data-00000-of-00001 two/model.ckpt-4.data-00000-of-00001");
+    assert_runs(0, "$T eval one --raw --format json");
+    assert_prints(long_name);
     assert_runs(0, "truncate -s 200 shared/cat/1.jpg");
     assert_runs(1, "$T train cifar10 --data-dir shared --batch-size 4 --max-steps 1 --train-dir hurt1");
     assert_prints("tower train: 'shared/cat/1.jpg' is a "); /* before anything else */

@@ -43,7 +43,9 @@ double scores_of_class(const tw_scores *s, int class)
 const char *scores_class_name(const tw_dataset *dataset, int class, char *text, size_t size)
 {
     const char *name = dataset && class < tw_dataset_classes(dataset) ? tw_dataset_class_name(dataset, class) : "";
-    snprintf(text, size, *name ? "%s" : "class %.0s%d", name, class);
+    if (*name)
+        return name;
+    snprintf(text, size, "class %d", class);
     return text;
 }
 
@@ -135,7 +137,7 @@ void scores_json(json *out, const tw_scores *s, const tw_dataset *dataset, bool 
 
 tw_status scores_write(tw_event_writer *events, const tw_scores *s, const tw_dataset *dataset, tw_error *error)
 {
-    char name[64], tag[96];
+    char name[64], tag[512];
     tw_status status = tw_event_writer_add_scalar(events, "eval/accuracy", s->step, (float)scores_top_1(s), error);
     if (status == TW_OK && s->classes > 5)
         status = tw_event_writer_add_scalar(events, "eval/top_5", s->step, (float)scores_top_5(s), error);

@@ -13,7 +13,7 @@ double scores_top_5(const tw_scores *scores);
 /* Of the examples of a class, the part that was taken for it; a NaN where there is none. */
 double scores_of_class(const tw_scores *scores, int class);
 
-/* "cat", or "class 3" where names are not known. */
+/* "cat", which is the data set's, or "class 3" in `text`, where names are not known. */
 const char *scores_class_name(const tw_dataset *dataset, int class, char *text, size_t size);
 
 /* A line for each class that the data set has; all classes by all, if there are few enough. */

@@ -75,8 +75,6 @@ static bool split(axis *a, const char *file)
 static bool read_grid(sweep *w)
 {
     const char *file = w->s->file;
-    if (!config_read("sweep", file, "grid", &w->grid))
-        return false;
     if (w->grid.count == 0 || w->grid.count > MOST_AXES)
         return complain("sweep", "'%s': expected a section [grid] with 1 to %d options, found %d", file, MOST_AXES,
                         w->grid.count);
@@ -393,15 +391,18 @@ static int run(const void *given)
 {
     const settings *s = given;
     sweep w = {.s = s};
-    int code = EXIT_USAGE;
+    int code = EXIT_FAILED;
     ssize_t length = readlink("/proc/self/exe", w.program, sizeof w.program - 1);
     if (length <= 0) {
         complain("sweep", "cannot find the program itself in /proc: %s", strerror(errno));
-        return EXIT_FAILED;
+        return code;
     }
-    if (read_grid(&w)) {
-        name_runs(&w);
-        if (options_are_good(&w)) {
+    if (config_read("sweep", s->file, "grid", &w.grid)) {
+        code = EXIT_USAGE;
+        bool good = read_grid(&w);
+        if (good)
+            name_runs(&w);
+        if (good && options_are_good(&w)) {
             signals_watch(NULL);
             if (s->format == FORMAT_TEXT)
                 printf("%d runs, %" PRId64 " at once, below %s\n", w.count, s->at_once, s->directory);

@@ -79,7 +79,7 @@ tw_status twi_gather(twi_gathering *g, const twi_found *entry, const char *name,
 
 /* ---- folders --------------------------------------------------------------------------------------------------- */
 
-static bool is_picture(const char *name)
+static bool is_called_picture(const char *name)
 {
     static const char *const endings[] = {".jpg", ".jpeg", ".png"};
     const char *dot = strrchr(name, '.');
@@ -87,6 +87,13 @@ static bool is_picture(const char *name)
         if (strcasecmp(dot, endings[i]) == 0)
             return true;
     return false;
+}
+
+/* Links are followed, and a file system may not say what lies there; what is known to be no file is left alone. */
+static bool is_picture(const struct dirent *item)
+{
+    bool may_be = item->d_type == DT_REG || item->d_type == DT_LNK || item->d_type == DT_UNKNOWN;
+    return may_be && is_called_picture(item->d_name);
 }
 
 static bool is_folder(const char *path)
@@ -103,7 +110,7 @@ static bool has_pictures(const char *folder, int levels)
     DIR *directory = opendir(folder);
     for (struct dirent *item; directory && !found && (item = readdir(directory));)
         if (levels == 0)
-            found = is_picture(item->d_name);
+            found = is_picture(item);
         else if (item->d_name[0] != '.' && twi_data_path(path, folder, item->d_name) && is_folder(path))
             found = has_pictures(path, levels - 1);
     if (directory)
@@ -120,7 +127,7 @@ static tw_status gather_class(twi_gathering *g, const char *folder, const char *
     if (!directory)
         return twi_fail_file(error, "list", folder);
     for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;) {
-        if (!is_picture(item->d_name) || !twi_data_path(path, folder, item->d_name))
+        if (!is_picture(item) || !twi_data_path(path, folder, item->d_name))
             continue;
         const char *name = path + strlen(folder) - strlen(class); /* "cat/1.jpg", wherever that lies */
         status = twi_gather(g, &(twi_found){.path = path, .test = test}, name, class, error);
