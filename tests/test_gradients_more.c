@@ -139,6 +139,18 @@ static tw_output hsv(tw_graph *g, const tw_output *xs)
     return add(g, "RGBToHSV", xs, 1, NULL, 0);
 }
 
+static tw_output diagonal(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "Einsum", xs, 2, (tw_attr[]){tw_attr_string("equation", "bii,ij->bj")}, 1);
+}
+
+/* What is summed away is a diagonal, of one tensor and of two. */
+static tw_output traces(tw_graph *g, const tw_output *xs)
+{
+    tw_output all = add(g, "Einsum", xs, 1, (tw_attr[]){tw_attr_string("equation", "biib->")}, 1);
+    return tw_add(g, all, add(g, "Einsum", xs, 2, (tw_attr[]){tw_attr_string("equation", "biij,j->")}, 1));
+}
+
 static tw_output einsum(tw_graph *g, const tw_output *xs)
 {
     return add(g, "Einsum", xs, 2, (tw_attr[]){tw_attr_string("equation", "...ab,bc->...c")}, 1);
@@ -369,6 +381,8 @@ static const twt_gradient_case cases[] = {
     {"Svd, full, high", full_svd, {{2, {3, 2}}}, 1, 0, 0, 0, false, false},
     {"Svd, values", singular_values, {{3, {2, 3, 2}}}, 1, 0, 0, 0, false, false},
     {"RGBToHSV", hsv, {{3, {2, 5, 3}}}, 1, 0, 0.1, 0.9, false, false},
+    {"Einsum of a diagonal", diagonal, {{3, {2, 3, 3}}, {2, {3, 3}}}, 2, 0, 0, 0, true, false},
+    {"Einsum of traces", traces, {{4, {2, 3, 3, 2}}, {1, {2}}}, 2, 0, 0, 0, true, false},
     {"Einsum", einsum, {{3, {2, 2, 3}}, {2, {3, 2}}}, 2, 0, 0, 0, true, false},
     {"SegmentProd", segment_products, {{2, {4, 3}}}, 1, 0, 0.5, 2, false, false},
     {"ExtractVolumePatches", volume_patches, {{5, {1, 2, 3, 2, 2}}}, 1, 0, 0, 0, false, false},

@@ -61,39 +61,52 @@ static int write_letters(const twi_einsum *e, const twi_einsum_term *term, char 
     return term->rank;
 }
 
-static bool repeats(const twi_einsum_term *term)
+static int count_label(const twi_einsum_term *term, int label)
 {
+    int count = 0;
     for (int k = 0; k < term->rank; k++)
-        for (int i = 0; i < k; i++)
-            if (term->labels[k] == term->labels[i])
-                return true;
-    return false;
+        count += term->labels[k] == label;
+    return count;
+}
+
+/* An Einsum of two tensors with such axes, or of one: terms[1] is NULL then. */
+static tw_output product(twi_gradient *g, const twi_einsum *e, const twi_einsum_term *terms[2], const tw_output *inputs,
+                         const twi_einsum_term *result)
+{
+    char equation[128];
+    int length = write_letters(e, terms[0], equation);
+    if (terms[1]) {
+        equation[length++] = ',';
+        length += write_letters(e, terms[1], equation + length);
+    }
+    equation[length++] = '-';
+    equation[length++] = '>';
+    length += write_letters(e, result, equation + length);
+    equation[length] = 0;
+    return twi_build(G, "Einsum", inputs, terms[1] ? 2 : 1, TWI_ATTRS(tw_attr_string("equation", equation)));
 }
 
 /* The sum of products of dy and the other input over what this one lacks. Axes that this one alone has were summed
- * away: there the gradient is the same everywhere. */
+ * away: there the gradient is the same everywhere; but of those that have the same letter on the diagonal alone. */
 static void give(twi_gradient *g, const twi_einsum *e, int i)
 {
     const twi_einsum_term *own = &e->inputs[i], *other = tw_node_num_inputs(g->node) > 1 ? &e->inputs[1 - i] : NULL;
-    bool is_there[TW_MAX_RANK];
+    bool is_there[TW_MAX_RANK], is_diagonal = false;
     twi_einsum_term present = {0};
-    char equation[64];
-    int length = write_letters(e, &e->output, equation);
     tw_output inputs[2] = {DY(0), other ? X(1 - i) : DY(0)};
-    if (other) {
-        equation[length++] = ',';
-        length += write_letters(e, other, equation + length);
-    }
     for (int k = 0; k < own->rank; k++) {
         is_there[k] = twi_einsum_has(&e->output, own->labels[k]) || (other && twi_einsum_has(other, own->labels[k]));
         if (is_there[k])
             present.labels[present.rank++] = own->labels[k];
+        else
+            is_diagonal = is_diagonal || count_label(own, own->labels[k]) > 1;
     }
-    equation[length++] = '-';
-    equation[length++] = '>';
-    length += write_letters(e, &present, equation + length);
-    equation[length] = 0;
-    tw_output sum = twi_build(G, "Einsum", inputs, other ? 2 : 1, TWI_ATTRS(tw_attr_string("equation", equation)));
+    tw_output sum = product(g, e, (const twi_einsum_term *[]){&e->output, other}, inputs, &present);
+    if (is_diagonal) {
+        tw_output ones[2] = {sum, tw_ones_like(G, X(i))};
+        g->dx[i] = product(g, e, (const twi_einsum_term *[]){&present, own}, ones, own);
+        return;
+    }
     for (int k = 0; k < own->rank; k++)
         if (!is_there[k])
             sum = tw_expand_dims(G, sum, k);
@@ -113,24 +126,30 @@ static bool dots_are_alike(twi_gradient *g, const twi_einsum *e)
     return alike;
 }
 
+/* Without dots a term says itself how many axes its tensor has. */
+static bool has_dots(const char *equation, int term)
+{
+    for (; term > 0; term--)
+        equation += strcspn(equation, ",") + 1;
+    return equation[strcspn(equation, ".,-")] == '.';
+}
+
 static void einsum_gradient(twi_gradient *g)
 {
     twi_einsum e;
+    const char *equation = twi_attr_string(&g->node->attrs, "equation", "");
     int count = tw_node_num_inputs(g->node), ranks[2] = {-1, -1};
     bool can = count <= 2;
-    for (int i = 0; i < count && can; i++) {
-        ranks[i] = tw_output_shape(X(i)).rank;
-        can = ranks[i] >= 0;
-    }
-    can = can && !twi_einsum_read(&e, twi_attr_string(&g->node->attrs, "equation", ""), count, ranks);
     for (int i = 0; i < count && can; i++)
-        can = !repeats(&e.inputs[i]);
+        ranks[i] = tw_output_shape(X(i)).rank;
+    can = can && !twi_einsum_read(&e, equation, count, ranks);
+    for (int i = 0; i < count && can; i++)
+        can = ranks[i] >= 0 || !has_dots(equation, i);
     if (can && count > 1)
         can = dots_are_alike(g, &e);
     if (!can) {
         twi_graph_fail(G, TW_UNIMPLEMENTED,
-                       "the gradient of Einsum '%s': ranks that are not known, axes of dots that broadcast or are not "
-                       "known, or letters that repeat in a tensor",
+                       "the gradient of Einsum '%s': axes of dots that broadcast, or are not known",
                        g->node->name);
         return;
     }
