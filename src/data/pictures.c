@@ -1,9 +1,11 @@
 /* pictures.c - see pictures.h. */
 #include "data/pictures.h"
 
+#include "base/cores.h"
 #include "base/memory.h"
 #include "base/room.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -168,7 +170,7 @@ struct reading {
     const tw_dataset *data;
     tw_read_progress *progress;
     void *user;
-    _Atomic int64_t done;
+    _Atomic int64_t next, done;
     atomic_bool stop;
     bool cancelled;    /* this and what follows under `adding` */
     int64_t failed_at; /* or the count */
@@ -225,24 +227,40 @@ static void read_one(struct reading *r, int64_t index, uint8_t *scratch)
     tell(r);
 }
 
+static void *read_some(void *reading)
+{
+    struct reading *r = reading;
+    tw_error reason = {0};
+    uint8_t *scratch = twi_resize(NULL, twi_image_bytes(r->data));
+    if (!scratch) {
+        no_memory(&reason);
+        fail_at(r, 0, &reason);
+    }
+    for (int64_t i; !atomic_load(&r->stop) && (i = atomic_fetch_add(&r->next, 1)) < r->data->count;)
+        read_one(r, i, scratch);
+    twi_free(scratch);
+    return NULL;
+}
+
+/* Whoever started before an error was found ends, so that of two the first is told. */
+static void read_all(struct reading *r)
+{
+    int most = twi_usable_cores() - 1, count = 0;
+    pthread_t *threads = twi_alloc_array((size_t)most + 1, sizeof *threads);
+    while (threads && count < most && /* fewer will do */
+           twi_thread_start(&threads[count], "tower-read", NULL, 0, read_some, r, NULL) == TW_OK)
+        count++;
+    read_some(r);
+    while (count-- > 0)
+        pthread_join(threads[count], NULL);
+    twi_free(threads);
+}
+
 tw_status twi_pictures_read(const tw_dataset *d, tw_read_progress *progress, void *user, tw_error *error)
 {
     twi_pictures *p = d->pictures;
     struct reading r = {.data = d, .progress = progress, .user = user, .failed_at = d->count};
-#pragma omp parallel
-    {
-        tw_error reason = {0};
-        uint8_t *scratch = twi_resize(NULL, twi_image_bytes(d));
-        if (!scratch) {
-            no_memory(&reason);
-            fail_at(&r, 0, &reason);
-        }
-#pragma omp for schedule(dynamic, 8)
-        for (int64_t i = 0; i < d->count; i++)
-            if (!atomic_load(&r.stop))
-                read_one(&r, i, scratch);
-        twi_free(scratch);
-    }
+    read_all(&r);
     if (r.failed_at < d->count)
         return twi_fail(error, r.failure.status, "%s", r.failure.message);
     if (r.cancelled)
