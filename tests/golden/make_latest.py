@@ -273,6 +273,19 @@ program("segments_without_rows", segments_without_rows,
         {"x": f32([np.inf, -np.inf, 2]), "ids": i32([0, 1, 1])})
 
 
+def extremes_beside_nans():
+    """A segment takes what comes last unless what it has is further out; an update that is no number changes nothing."""
+    x, ids, base = holder(tf.float32, [8, 1], "x"), holder(tf.int32, [8], "ids"), holder(tf.float32, [4, 1], "base")
+    updates, places = x[4:], tf.expand_dims(tf.range(4), 1)
+    found = [raw_max(x, ids, 4), raw_min(x, ids, 4)]
+    return found + [op(tensor=base, indices=places, updates=updates) for op in (raw.TensorScatterMax, raw.TensorScatterMin)]
+
+
+program("extremes_beside_nans", extremes_beside_nans,
+        {"x": f32([[1], [np.nan], [np.nan], [1], [np.nan], [5], [3], [2]]), "ids": i32([0, 0, 1, 1, 2, 2, 3, 3]),
+         "base": f32([[1], [np.nan], [4], [-2]])})
+
+
 def sums_before_products():
     """What one input has alone is summed before anything is multiplied: infinities and empty axes show it."""
     x, y, none = holder(tf.float32, [2, 2], "x"), holder(tf.float32, [2], "y"), holder(tf.float32, [2, 0], "none")

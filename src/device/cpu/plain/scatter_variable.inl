@@ -43,8 +43,8 @@ CHANGE(add, ADD(x, y))
 CHANGE(sub, SUBTRACT(x, y))
 CHANGE(mul, MULTIPLY(x, y))
 CHANGE(div, DIVIDE(x, y))
-CHANGE(min, y < x || y != y ? y : x)
-CHANGE(max, y > x || y != y ? y : x)
+CHANGE(min, y < x ? y : x)
+CHANGE(max, y > x ? y : x)
 #undef CHANGE
 #undef ELEMENT
 #ifndef STORED

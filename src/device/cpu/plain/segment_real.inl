@@ -1,8 +1,8 @@
 /* segment_real.inl - extremes of rows by segment, rows that indices pick, and counts, for one type of real numbers; see
  * segment.c. */
 
-REDUCTION(any_max, LEAST(REAL), COMBINES, b > a ? b : a)
-REDUCTION(any_min, GREATEST(REAL), COMBINES, b < a ? b : a)
+REDUCTION(any_max, LEAST(REAL), COMBINES, a > b ? a : b) /* where either is no number, as TensorFlow does */
+REDUCTION(any_min, GREATEST(REAL), COMBINES, a < b ? a : b)
 REDUCTION(sorted_max, 0, TAKES, b > a || b != b ? b : a)
 REDUCTION(sorted_min, 0, TAKES, b < a || b != b ? b : a)
 
