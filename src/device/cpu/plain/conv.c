@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { CHANNELS_TOGETHER = 64 /* of a gradient of filters that are one a channel: a job */ };
+
 /* The input cell that cell k of the window at output cell o lies on; negative in the padding. */
 static inline int64_t input_cell(const twi_window *w, int side, int64_t o, int64_t k)
 {

@@ -138,6 +138,14 @@ static tw_status NAME(depthwise)(const twi_run *r)
     return TW_OK;
 }
 
+/* to[i] += a[i] b[i] */
+static void NAME(add_products)(REAL *restrict to, const REAL *restrict a, const REAL *restrict b, int64_t count)
+{
+    TWI_VECTOR_LOOP
+    for (int64_t i = 0; i < count; i++)
+        to[i] += a[i] * b[i];
+}
+
 static tw_status NAME(depthwise_backprop_input)(const twi_run *r)
 {
     const twi_convolution *g = r->state;
@@ -158,13 +166,35 @@ static tw_status NAME(depthwise_backprop_input)(const twi_run *r)
                         continue;
                     const REAL *from = image + (h * w->output[1] + v) * filters;
                     const REAL *weights = filter + (i * w->size[1] + j) * filters;
-                    for (int64_t c = 0; c < channels; c++)
-                        for (int64_t k = c * multiplier; k < (c + 1) * multiplier; k++)
-                            to[c] += from[k] * weights[k];
+                    if (multiplier == 1)
+                        NAME(add_products)(to, from, weights, channels);
+                    else
+                        for (int64_t c = 0; c < channels; c++)
+                            for (int64_t k = c * multiplier; k < (c + 1) * multiplier; k++)
+                                to[c] += from[k] * weights[k];
                 }
         }
     }
     return TW_OK;
+}
+
+/* Of filters that are one a channel the gradient of a cell, for a few channels that lie beside each other. */
+static void NAME(depthwise_cell)(const twi_convolution *g, const REAL *x, const REAL *dy, REAL *dfilter, int64_t cell,
+                                 int64_t begin, int64_t count)
+{
+    const twi_window *w = &g->window;
+    int64_t channels = g->in_channels, i = cell / w->size[1], j = cell % w->size[1];
+    REAL *to = dfilter + cell * channels + begin;
+    memset(to, 0, sizeof *to * (size_t)count);
+    for (int64_t row = 0; row < g->batch * w->output[0]; row++) {
+        int64_t h = input_cell(w, 0, row % w->output[0], i), image = row / w->output[0] * w->image[0];
+        for (int64_t column = 0; column < w->output[1] && h >= 0; column++) {
+            int64_t v = input_cell(w, 1, column, j);
+            if (v >= 0)
+                NAME(add_products)(to, x + ((image + h) * w->image[1] + v) * channels + begin,
+                                   dy + (row * w->output[1] + column) * channels + begin, count);
+        }
+    }
 }
 
 static tw_status NAME(depthwise_backprop_filter)(const twi_run *r)
@@ -174,6 +204,16 @@ static tw_status NAME(depthwise_backprop_filter)(const twi_run *r)
     const REAL *x = r->inputs[0], *dy = r->inputs[2];
     REAL *dfilter = r->outputs[0];
     int64_t channels = g->in_channels, filters = g->out_channels, multiplier = channels ? filters / channels : 0;
+    if (multiplier == 1) {
+        int64_t blocks = (channels + CHANNELS_TOGETHER - 1) / CHANNELS_TOGETHER;
+        TWI_PARALLEL_LOOP(r)
+        for (int64_t job = 0; job < w->size[0] * w->size[1] * blocks; job++) {
+            int64_t begin = job % blocks * CHANNELS_TOGETHER, left = channels - begin;
+            NAME(depthwise_cell)(g, x, dy, dfilter, job / blocks, begin,
+                                 left < CHANNELS_TOGETHER ? left : CHANNELS_TOGETHER);
+        }
+        return TW_OK;
+    }
     TWI_PARALLEL_LOOP(r)
     for (int64_t job = 0; job < w->size[0] * w->size[1] * channels; job++) {
         int64_t c = job % channels, j = job / channels % w->size[1], i = job / channels / w->size[1];
