@@ -229,8 +229,8 @@ static inline TWI_INLINE twi_floats twi_log(twi_floats x)
 {
     twi_ints small = x < 0x1p-126f;
     twi_floats one = (twi_floats){0} + 1, scaled = x * twi_choose(small, one * 0x1p23f, one);
-    twi_ints n = ((twi_ints)scaled - 0x3f3504f3) >> 23;
-    twi_floats m = (twi_floats)((twi_ints)scaled - (n << 23)), f = m - 1, s = f / (2 + f), u = s * s;
+    twi_ints n = (twi_ints)((twi_words)scaled - 0x3f3504f3u) >> 23;
+    twi_floats m = (twi_floats)((twi_words)scaled - ((twi_words)n << 23)), f = m - 1, s = f / (2 + f), u = s * s;
     twi_floats e = __builtin_convertvector(n, twi_floats) - twi_choose(small, one * 23, one * 0);
     twi_floats p = u * 0.222222222f + 0.285714286f;
     p = p * u + 0.4f;
@@ -260,7 +260,7 @@ static inline TWI_INLINE twi_floats twi_expm1_of_negative(twi_floats x)
     p = p * bounded + 0.166666667f;
     p = p * bounded + 0.5f;
     p = p * bounded + 1;
-    return twi_choose(x < -0.7f, twi_exp_of_negative(x) - 1, p * bounded);
+    return twi_choose(x < -0.7f, twi_exp_of_negative(twi_pass(x < 0, x)) - 1, p * bounded);
 }
 
 /* The series of 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x, for |x| <= 1. */
