@@ -415,6 +415,7 @@ static void softmaxes_of_many_classes_agree_with_plain_loops(void **state)
             else
                 ((int32_t *)labels.data)[row] = (int32_t)(row * (count - 1) / 4);
         compare("Softmax", "vector", attrs, 1, &x, 1, &y, 1);
+        compare("LogSoftmax", "vector", attrs, 1, &x, 1, &y, 1);
         compare("SparseSoftmaxCrossEntropyWithLogits", "vector", attrs, 2, (value[]){x, labels}, 2, loss, 2);
         drop(&x), drop(&labels), drop(&y), drop(&loss[0]), drop(&loss[1]);
     }
