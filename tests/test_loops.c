@@ -318,6 +318,24 @@ static void functions_are_right_where_numbers_end(void **state)
     drop(&x), drop(&y), drop(&plain);
 }
 
+static void negatives_of_zeros_have_the_other_sign(void **state)
+{
+    (void)state;
+    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
+    tw_error error = {0};
+    float zeros[] = {0, -0.f, 0}, negatives[3];
+    value x = make(TW_FLOAT32, TW_SHAPE(3)), y = make(TW_FLOAT32, TW_SHAPE(3));
+    memcpy(x.data, zeros, sizeof zeros);
+    static const char *const kernels[] = {"plain", "vector"};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(call(&(kernel_call){"Neg", kernels[i], 1, &attr, 1, &x, 1, &y, 1}, &error));
+        memcpy(negatives, y.data, sizeof negatives);
+        for (int e = 0; e < 3; e++)
+            assert_int_equal(!signbit(negatives[e]), !!signbit(zeros[e]));
+    }
+    drop(&x), drop(&y);
+}
+
 static void sums_are_those_of_plain_loops_to_the_bit(void **state)
 {
     (void)state;
@@ -1044,6 +1062,7 @@ int main(void)
         cmocka_unit_test(functions_agree_with_plain_loops),
         cmocka_unit_test(functions_of_two_agree_with_plain_loops),
         cmocka_unit_test(functions_are_right_where_numbers_end),
+        cmocka_unit_test(negatives_of_zeros_have_the_other_sign),
         cmocka_unit_test(sums_are_those_of_plain_loops_to_the_bit),
         cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),
         cmocka_unit_test(softmaxes_of_many_classes_agree_with_plain_loops),

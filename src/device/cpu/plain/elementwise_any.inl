@@ -12,7 +12,7 @@ BINARY(less, bool, x < y)
 BINARY(less_equal, bool, x <= y)
 BINARY(greater, bool, x > y)
 BINARY(greater_equal, bool, x >= y)
-UNARY(negative, REAL, SUBTRACT(0, x))
+UNARY(negative, REAL, SUBTRACT((REAL)-0.0, x)) /* from 0, a 0 would keep its sign */
 UNARY(square, REAL, MULTIPLY(x, x))
 UNARY(sign, REAL, x != x ? x : (REAL)((x > 0) - (x < 0)))
 

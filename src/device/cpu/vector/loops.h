@@ -70,7 +70,7 @@ typedef struct twi_elements_job {
     X(Rsqrt, 1 / twi_sqrt(x))                                                                                          \
     X(Square, x *x)                                                                                                    \
     X(Abs, twi_magnitude(x))                                                                                           \
-    X(Neg, 0 - x)
+    X(Neg, -x)
 
 #define TWI_BINARY_FUNCTIONS(X)                                                                                        \
     X(Add, x + y)                                                                                                      \
