@@ -25,6 +25,7 @@ struct TFE_Op {
     int *lengths; /* of the inputs, call by call; -1: a single one */
     int num_calls;
     bool is_flat; /* a list was given one by one, so that nobody knows which call is which argument */
+    TFE_CancellationManager *cancellation; /* borrowed; NULL: nobody cancels it */
 };
 
 typedef struct built_op {
@@ -795,9 +796,26 @@ static TF_Tensor *constant_of(const TFE_Op *op)
     return NULL;
 }
 
+void TFE_OpSetCancellationManager(TFE_Op *op, TFE_CancellationManager *cancellation_manager, TF_Status *status)
+{
+    TF_SetStatus(status, TF_OK, "");
+    op->cancellation = cancellation_manager;
+}
+
+/* As in TensorFlow, operations that call no function run nevertheless. */
+static bool is_cancelled(const TFE_Op *op)
+{
+    return op->cancellation && TFE_CancellationManagerIsCancelled(op->cancellation) &&
+           (is_call(op->name) || TFE_ContextHasFunction(op->context, op->name));
+}
+
 void TFE_Execute(TFE_Op *op, TFE_TensorHandle **retvals, int *num_retvals, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
+    if (is_cancelled(op)) {
+        set_status(status, TF_CANCELLED, "Function was cancelled before it was started");
+        return;
+    }
     TF_Tensor *constant = constant_of(op);
     if (constant && check_room(1, num_retvals, status)) {
         retvals[0] = new_handle(constant, (TF_Output){0}, NULL, status);

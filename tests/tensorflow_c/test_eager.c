@@ -678,6 +678,71 @@ static void experimental_functions_do_what_one_process_needs(void **state)
     assert_wrong(s, TF_NOT_FOUND, "Neg does not have number_attr() defined.");
 }
 
+typedef struct told {
+    TFE_CancellationManager *manager;
+    int calls;
+} told;
+
+static void tell(void *context)
+{
+    told *t = context;
+    t->calls++;
+    assert_true(TFE_CancellationManagerIsCancelling(t->manager));
+    assert_false(TFE_CancellationManagerIsCancelled(t->manager));
+}
+
+static void managers_cancel_functions_that_have_not_begun(void **state)
+{
+    (void)state;
+    told before = {TFE_NewCancellationManager(), 0}, after = before, gone = before;
+    TFE_CancellationManager *manager = before.manager;
+    TFE_CancellationToken tokens[3];
+    for (int i = 0; i < 3; i++)
+        tokens[i] = TFE_CancellationManagerGetToken(manager);
+    assert_true(tokens[0] != tokens[1] && tokens[1] != tokens[2] && tokens[0] != tokens[2]);
+    assert_true(TFE_CancellationManagerRegisterCallback(manager, tokens[0], &(TFE_CancelCallback){tell, &gone}, "a"));
+    assert_true(TFE_CancellationManagerRegisterCallback(manager, tokens[1], &(TFE_CancelCallback){tell, &before}, "b"));
+    assert_true(TFE_CancellationManagerRegisterCallback(manager, tokens[1], &(TFE_CancelCallback){tell, &after}, "c"));
+    assert_true(TFE_CancellationManagerDeregisterCallback(manager, tokens[0]));
+    assert_true(TFE_CancellationManagerTryDeregisterCallback(manager, tokens[2]));
+
+    TF_Function *function = twice_function("AddV2");
+    TFE_ContextAddFunction(context, function, s);
+    TF_DeleteFunction(function);
+    TFE_Op *call = new_op("twice"), *negate = new_op("Neg");
+    give(call, vector(2, (float[]){3, 4}));
+    give(negate, vector(2, (float[]){3, 4}));
+    TFE_OpSetCancellationManager(call, manager, s);
+    TFE_OpSetCancellationManager(negate, manager, s);
+    assert_fine(s);
+    TFE_TensorHandle *result = NULL;
+    int num_results = 1;
+    TFE_Execute(call, &result, &num_results, s);
+    assert_fine(s);
+    TFE_DeleteTensorHandle(result);
+
+    TFE_CancellationManagerStartCancel(manager);
+    TFE_CancellationManagerStartCancel(manager);
+    assert_true(TFE_CancellationManagerIsCancelled(manager));
+    assert_false(TFE_CancellationManagerIsCancelling(manager));
+    assert_int_equal(gone.calls, 0);
+    assert_int_equal(before.calls, 0);
+    assert_int_equal(after.calls, 1);
+    assert_false(TFE_CancellationManagerRegisterCallback(manager, tokens[2], &(TFE_CancelCallback){tell, &gone}, "d"));
+    assert_false(TFE_CancellationManagerDeregisterCallback(manager, tokens[1]));
+    assert_false(TFE_CancellationManagerTryDeregisterCallback(manager, tokens[1]));
+    TFE_Execute(call, &result, &num_results, s);
+    assert_wrong(s, TF_CANCELLED, "Function was cancelled before it was started");
+    TFE_DeleteOp(call);
+    assert_values(execute(negate), 2, (float[]){-3, -4});
+    TFE_DeleteCancellationManager(manager);
+
+    gone.manager = TFE_NewCancellationManager();
+    assert_true(TFE_CancellationManagerRegisterCallback(gone.manager, 0, &(TFE_CancelCallback){tell, &gone}, "e"));
+    TFE_DeleteCancellationManager(gone.manager);
+    assert_int_equal(gone.calls, 1);
+}
+
 static void threads_execute_in_one_context(void **state)
 {
     (void)state;
@@ -712,6 +777,7 @@ int main(void)
         TEST(what_is_wrong_is_said),
         TEST(context_keeps_what_is_asked_of_it),
         TEST(experimental_functions_do_what_one_process_needs),
+        TEST(managers_cancel_functions_that_have_not_begun),
         TEST(threads_execute_in_one_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,39 @@ TF_CAPI_EXPORT extern void TFE_ContextSetExecutorForThread(TFE_Context *ctx, TFE
 /* One that is not asynchronous. Yours: TFE_DeleteExecutor(). */
 TF_CAPI_EXPORT extern TFE_Executor *TFE_ContextGetExecutorForThread(TFE_Context *ctx);
 
+/* ---- cancellation ------------------------------------------------------------------------------------------------ */
+
+typedef struct TFE_CancellationManager TFE_CancellationManager;
+typedef int64_t TFE_CancellationToken;
+typedef struct TFE_CancelCallback {
+    void (*callback)(void *context);
+    void *context;
+} TFE_CancelCallback;
+
+/* Yours: TFE_DeleteCancellationManager(), which cancels what has not been. */
+TF_CAPI_EXPORT extern TFE_CancellationManager *TFE_NewCancellationManager(void);
+TF_CAPI_EXPORT extern void TFE_DeleteCancellationManager(TFE_CancellationManager *manager);
+/* Runs all callbacks, in this thread; is "cancelling" as long as they run, and "cancelled" from then on. */
+TF_CAPI_EXPORT extern void TFE_CancellationManagerStartCancel(TFE_CancellationManager *manager);
+TF_CAPI_EXPORT extern bool TFE_CancellationManagerIsCancelled(TFE_CancellationManager *manager);
+TF_CAPI_EXPORT extern bool TFE_CancellationManagerIsCancelling(TFE_CancellationManager *manager);
+/* Another one each time. A token has one callback: the last that was registered. */
+TF_CAPI_EXPORT extern TFE_CancellationToken TFE_CancellationManagerGetToken(TFE_CancellationManager *manager);
+/* False: it has been cancelled, or is about to be, and nothing is registered. */
+TF_CAPI_EXPORT extern bool TFE_CancellationManagerRegisterCallback(TFE_CancellationManager *manager,
+                                                                   TFE_CancellationToken token,
+                                                                   const TFE_CancelCallback *c_callback,
+                                                                   const char *callback_name);
+/* False: the callback has been run. The first waits until all have been, so that no callback may ask for it. */
+TF_CAPI_EXPORT extern bool TFE_CancellationManagerDeregisterCallback(TFE_CancellationManager *manager,
+                                                                     TFE_CancellationToken token);
+TF_CAPI_EXPORT extern bool TFE_CancellationManagerTryDeregisterCallback(TFE_CancellationManager *manager,
+                                                                        TFE_CancellationToken token);
+/* Calls of functions are TF_CANCELLED when they are executed after it has been; one that is under way goes on to its
+ * end. The manager must live until then. */
+TF_CAPI_EXPORT extern void TFE_OpSetCancellationManager(TFE_Op *op, TFE_CancellationManager *cancellation_manager,
+                                                        TF_Status *status);
+
 /* ---- handles of tensors ------------------------------------------------------------------------------------------ */
 
 /* A tensor as TF_AllocateTensor() makes it, of as many bytes as its elements need. */
