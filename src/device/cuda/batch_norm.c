@@ -99,7 +99,10 @@ static tw_status run_norm(const twi_run *r)
         status = TWI_LAUNCH(r, twi_cuda_batch_norm_moments(r->stream, type, plan, in.x, r->workspace));
     if (status == TW_OK)
         status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, type, plan, &in, &to, r->outputs[0], r->workspace));
-    for (int i = 1; i < 5 && !plan->training && status == TW_OK; i++)
+    bool is_empty = r->input_operands[0].elements == 0; /* then TensorFlow has no moments, whatever is given */
+    for (int i = 1; i < 3 && !plan->training && is_empty && status == TW_OK; i++)
+        status = TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[i], 0xff /* NaN */, r->output_operands[i].bytes, r->stream));
+    for (int i = is_empty ? 3 : 1; i < 5 && !plan->training && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemcpyAsync(r->outputs[i], r->inputs[i % 2 ? 3 : 4], r->output_operands[i].bytes,
                                                cudaMemcpyDeviceToDevice, r->stream));
     return status;
