@@ -50,6 +50,9 @@ static void a_grid_that_cannot_be_is_refused_before_anything_runs(void **state)
     write_grid("c.ini", "");
     assert_runs(2, "$T sweep c.ini --train-dir c");
     assert_prints("'c.ini': expected a section [grid] with 1 to 8 options, found 0");
+    write_grid("c.ini", "learning-rate = 0.1 0.01 0.1\\n");
+    assert_runs(2, "$T sweep c.ini --train-dir c");
+    assert_prints("'c.ini': two runs would have the directory 'learning-rate=0.1'");
     assert_runs(1, "test -e c");
 }
 

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -112,6 +113,19 @@ static void name_runs(sweep *w)
     }
 }
 
+/* Each run has a directory of its own: else one would go on from what another has learned. */
+static bool names_differ(const sweep *w)
+{
+    for (int i = 0; i < w->count; i++)
+        for (int k = 0; k < i; k++)
+            if (strcmp(w->runs[i].name, w->runs[k].name) == 0)
+                return complain("sweep",
+                                "'%s': two runs would have the directory '%s': a value stands there twice, or values "
+                                "differ in '/' and '_' alone, or behind %d letters",
+                                w->s->file, w->runs[i].name, NAME_SIZE - 1);
+    return true;
+}
+
 static void option_word(const sweep *w, const run_state *r, int axis, char word[NAME_SIZE])
 {
     snprintf(word, NAME_SIZE, "--%s=%s", w->axes[axis].name, w->axes[axis].values[r->choice[axis]]);
@@ -153,6 +167,7 @@ static void become_training(const sweep *w, const run_state *r)
     path_of(w, r, "", directory);
     path_of(w, r, "/train.log", log);
     path_of(w, r, "/checkpoint", checkpoint);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* it saves, and a sweep that is started again goes on with it */
     setpgid(0, 0); /* Ctrl-C reaches the sweep alone, which passes it on: two would end a run without saving */
     int file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
@@ -402,7 +417,7 @@ static int run(const void *given)
         bool good = read_grid(&w);
         if (good)
             name_runs(&w);
-        if (good && options_are_good(&w)) {
+        if (good && names_differ(&w) && options_are_good(&w)) {
             signals_watch(NULL);
             if (s->format == FORMAT_TEXT)
                 printf("%d runs, %" PRId64 " at once, below %s\n", w.count, s->at_once, s->directory);
