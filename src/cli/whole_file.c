@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 bool whole_file_open(whole_file *whole, const char *path)
@@ -18,7 +19,10 @@ bool whole_file_open(whole_file *whole, const char *path)
         whole->file = fopen(path, "we");
         return whole->file != NULL;
     }
-    snprintf(whole->beside, sizeof whole->beside, "%s.tmp-%ld", path, (long)getpid());
+    struct timespec now; /* in a container a process may have the number of one that was killed while it wrote */
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(whole->beside, sizeof whole->beside, "%s.tmp-%ld-%llx", path, (long)getpid(),
+             (unsigned long long)now.tv_sec << 30 | (unsigned long long)now.tv_nsec);
     whole->file = fopen(whole->beside, "wxe");
     return whole->file != NULL;
 }

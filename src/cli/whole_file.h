@@ -11,7 +11,7 @@
 
 typedef struct whole_file {
     FILE *file; /* to write to; NULL: it could not be opened */
-    char path[PATH_MAX], beside[PATH_MAX + 32]; /* beside "": it is written in its place */
+    char path[PATH_MAX], beside[PATH_MAX + 48]; /* beside "": it is written in its place */
 } whole_file;
 
 /* Opens what is to be at `path`. False, with errno, where that cannot be written. */
