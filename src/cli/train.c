@@ -547,8 +547,8 @@ const option train_options[] = {
      "say on standard error where each node runs", .once = true},
     VERBOSE_OPTION(settings),
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
-     "leave out rewrites of the graph, separated by commas: fold, layout, merge, collective, fuse, losses, buckets, update, "
-     "scalars, averages, weights, reuse (of memory), or all"},
+     "leave out rewrites of the graph, separated by commas: fold, layout, merge, einsum, collective, fuse, losses, "
+     "buckets, update, sums, scalars, averages, weights, reuse (of memory), or all"},
     {"input", "WHERE", OPTION_CHOICE, offsetof(settings, input),
      "who makes the batches: threads of the host, or each tower's device, where the data set then lies; the numbers are "
      "the same. auto: the device if towers run on real GPUs of which a tenth of the memory holds the data set",

@@ -118,8 +118,9 @@ static bool choose_learning_rate(const char *command, const train_settings *s, f
  */
 static bool disable_is_known(const char *command, const char *list)
 {
-    static const char *const known[] = {"fold",   "merge",   "collective", "fuse",    "losses", "buckets",
-                                        "update", "scalars", "averages",   "weights", "reuse", "all"};
+    static const char *const known[] = {"fold",    "layout", "merge", "einsum",  "collective", "fuse",    "losses",
+                                        "buckets", "update", "sums",  "scalars", "averages",   "weights", "reuse",
+                                        "all"};
     while (list && *list) {
         char name[32];
         size_t length = strcspn(list, ",");
