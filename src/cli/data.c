@@ -153,12 +153,6 @@ static void print_json(const survey *v, const char *directory)
     json_end(&out);
 }
 
-static bool show_reading(void *user, const char *what, int64_t done, int64_t total)
-{
-    progress_update(user, what, done, total);
-    return true;
-}
-
 /* Loads both halves and looks at them. */
 static tw_status look_at(const char *name, const char *directory, survey *v, tw_error *error)
 {
@@ -170,7 +164,7 @@ static tw_status look_at(const char *name, const char *directory, survey *v, tw_
     for (int h = 0; h < 2 && status == TW_OK; h++) {
         status = tw_dataset_load(name, directory, h ? TW_SPLIT_TEST : TW_SPLIT_TRAIN, &options, &v->half[h], error);
         if (status == TW_OK)
-            status = tw_dataset_read(v->half[h], show_reading, &progress, error);
+            status = tw_dataset_read(v->half[h], progress_go_on, &progress, error);
         if (status != TW_OK)
             break;
         v->counts[h] = calloc((size_t)tw_dataset_classes(v->half[h]), sizeof *v->counts[h]);

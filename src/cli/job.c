@@ -57,12 +57,6 @@ void job_count_classes(const tw_dataset *data, int64_t *num_classes)
         *num_classes = tw_dataset_classes(data) > 1 ? tw_dataset_classes(data) : 2;
 }
 
-static bool show_reading(void *user, const char *what, int64_t done, int64_t total)
-{
-    progress_update(user, what, done, total);
-    return true;
-}
-
 static tw_status make_synthetic(const job *job, tw_dataset **data, tw_error *error)
 {
     const tw_model *model = tw_model_at(job->model);
@@ -116,7 +110,7 @@ static tw_status read_few(const tw_dataset *data, int tasks, progress *progress,
 {
     double bytes =
         (double)tw_dataset_count(data) * tw_dataset_height(data) * tw_dataset_width(data) * tw_dataset_channels(data);
-    return tasks > 1 || bytes > FEW_BYTES ? TW_OK : tw_dataset_read(data, show_reading, progress, error);
+    return tasks > 1 || bytes > FEW_BYTES ? TW_OK : tw_dataset_read(data, progress_go_on, progress, error);
 }
 
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory)

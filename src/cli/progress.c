@@ -87,6 +87,12 @@ void progress_update(progress *p, const char *what, int64_t done, int64_t total)
     }
 }
 
+bool progress_go_on(void *progress, const char *what, int64_t done, int64_t total)
+{
+    progress_update(progress, what, done, total);
+    return true;
+}
+
 void progress_end(progress *p)
 {
     if (p->line_open)

@@ -24,6 +24,9 @@ progress progress_to(FILE *file);
 /* `done` of `total` bytes, or other units, of `what` are there. Shows it if it is time to. */
 void progress_update(progress *progress, const char *what, int64_t done, int64_t total);
 
+/* The same for those who ask whether to go on (tw_read_progress): always. `progress` is one. */
+bool progress_go_on(void *progress, const char *what, int64_t done, int64_t total);
+
 /* Ends the moving line, so that something else can be printed. */
 void progress_end(progress *progress);
 

@@ -134,8 +134,9 @@ static tw_status decode(const tw_dataset *d, int64_t index, uint8_t *pixels, tw_
 tw_status twi_picture(const tw_dataset *d, int64_t index, uint8_t *scratch, const uint8_t **pixels, tw_error *error)
 {
     twi_pictures *p = d->pictures;
-    uint8_t state = ABSENT, *place = index < p->kept ? d->images + (size_t)index * twi_image_bytes(d) : NULL;
-    bool mine = place && atomic_compare_exchange_strong(&p->states[index], &state, COMING);
+    uint8_t *place = index < p->kept ? d->images + (size_t)index * twi_image_bytes(d) : NULL;
+    uint8_t state = place ? atomic_load(&p->states[index]) : COMING;
+    bool mine = state == ABSENT && atomic_compare_exchange_strong(&p->states[index], &state, COMING);
     tw_status status = TW_OK;
     *pixels = state == THERE || mine ? place : scratch;
     if (state != THERE)

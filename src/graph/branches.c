@@ -111,22 +111,34 @@ static int list_rest(const tw_graph *graph, const twi_guard *inner, const twi_gu
     return count;
 }
 
+/* Whether some input of a Merge but number i may come. */
+static tw_status look_at_others(twi_branches *b, const tw_node *merge, int i, bool *may_come, tw_error *error)
+{
+    tw_status status = TW_OK;
+    *may_come = false;
+    for (int k = 0; k < merge->num_inputs && !*may_come && status == TW_OK; k++) {
+        twi_guard *guard = NULL;
+        status = guard_of(b, merge->inputs[k], &guard, error);
+        *may_come = k != i && guard != &twi_never;
+    }
+    return status;
+}
+
 int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condition_side sides[TWI_MOST_CONDITIONS],
                          bool *never)
 {
     tw_error error = {0};
     twi_branches *b = NULL;
-    twi_guard *input = NULL, *other = NULL;
-    int count = 0, others = 0; /* that may come */
+    twi_guard *input = NULL;
+    bool others = false;
     tw_status status = find(graph, &b, &error);
-    for (int k = 0; k < merge->num_inputs && status == TW_OK; k++) {
-        status = guard_of(b, merge->inputs[k], k == i ? &input : &other, &error);
-        others += k != i && other != &twi_never;
-    }
+    if (status == TW_OK)
+        status = guard_of(b, merge->inputs[i], &input, &error);
     *never = input == &twi_never;
-    if (status == TW_OK && !*never)
-        count = list_rest(graph, input, b->nodes.items[merge->id], sides);
-    if (status == TW_OK && count == 0 && !*never && others)
+    int count = status == TW_OK && !*never ? list_rest(graph, input, b->nodes.items[merge->id], sides) : 0;
+    if (status == TW_OK && count == 0 && !*never)
+        status = look_at_others(b, merge, i, &others, &error);
+    if (status == TW_OK && others)
         status = twi_fail(&error, TW_INVALID_ARGUMENT, "%s '%s': its inputs are not the branches of one condition",
                           merge->op->name, merge->name);
     if (status != TW_OK)

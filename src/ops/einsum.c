@@ -126,25 +126,16 @@ static bool dots_are_alike(twi_gradient *g, const twi_einsum *e)
     return alike;
 }
 
-/* Without dots a term says itself how many axes its tensor has. */
-static bool has_dots(const char *equation, int term)
-{
-    for (; term > 0; term--)
-        equation += strcspn(equation, ",") + 1;
-    return equation[strcspn(equation, ".,-")] == '.';
-}
-
 static void einsum_gradient(twi_gradient *g)
 {
     twi_einsum e;
-    const char *equation = twi_attr_string(&g->node->attrs, "equation", "");
     int count = tw_node_num_inputs(g->node), ranks[2] = {-1, -1};
     bool can = count <= 2;
     for (int i = 0; i < count && can; i++)
         ranks[i] = tw_output_shape(X(i)).rank;
-    can = can && !twi_einsum_read(&e, equation, count, ranks);
-    for (int i = 0; i < count && can; i++)
-        can = ranks[i] >= 0 || !has_dots(equation, i);
+    can = can && !twi_einsum_read(&e, twi_attr_string(&g->node->attrs, "equation", ""), count, ranks);
+    for (int i = 0; i < count && can; i++) /* without dots a term says itself how many axes its tensor has */
+        can = ranks[i] >= 0 || !e.inputs[i].has_dots;
     if (can && count > 1)
         can = dots_are_alike(g, &e);
     if (!can) {

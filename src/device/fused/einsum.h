@@ -13,6 +13,7 @@ enum {
 
 typedef struct twi_einsum_term {
     int rank, labels[2 * TW_MAX_RANK];
+    bool has_dots;
 } twi_einsum_term;
 
 typedef struct twi_einsum {
@@ -38,7 +39,7 @@ static inline const char *twi_einsum_term_read(twi_einsum *e, const char **at, i
                                                twi_einsum_term *term)
 {
     const char *text = *at;
-    int letters = 0, has_dots = 0;
+    int letters = 0;
     *term = (twi_einsum_term){0};
     for (const char *c = text; *c && *c != ',' && *c != '-'; c++)
         letters += *c != '.' && *c != ' ';
@@ -48,8 +49,8 @@ static inline const char *twi_einsum_term_read(twi_einsum *e, const char **at, i
     for (; *text && *text != ',' && *text != '-'; text++) {
         if (*text == ' ')
             continue;
-        if (strncmp(text, "...", 3) == 0 && !has_dots) {
-            has_dots = 1;
+        if (strncmp(text, "...", 3) == 0 && !term->has_dots) {
+            term->has_dots = true;
             text += 2;
             for (int k = own; k > 0; k--)
                 if (term->rank < TW_MAX_RANK)
@@ -65,9 +66,9 @@ static inline const char *twi_einsum_term_read(twi_einsum *e, const char **at, i
         e->used[label] = true;
     }
     *at = text;
-    if (rank >= 0 && !has_dots && own != 0)
+    if (rank >= 0 && !term->has_dots && own != 0)
         return "not as many letters as the tensor has axes";
-    if (rank >= 0 && has_dots && own > *dots)
+    if (rank >= 0 && term->has_dots && own > *dots)
         *dots = own;
     return NULL;
 }
