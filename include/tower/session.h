@@ -35,10 +35,9 @@ typedef struct tw_session_options {
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
     void (*placement_log)(void *user, const char *line); /* NULL: to the log (tw_set_log), as information */
     void *placement_log_user;
-    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,layout,merge,einsum,
-                                      collective,fuse,losses,buckets,update,scalars,averages,weights") or "all"; also
-                                      "reuse" for memory reuse. NULL: none.
-                                      A name that there is not is refused, with those that there are */
+    const char *disable;           /* comma-separated names of rewrites to leave out, such as "fold,merge", or "all";
+                                      also "reuse" for memory reuse. NULL: none. tw_rewrite_name() gives them; one that
+                                      there is not is refused, with those that there are */
     bool plain_kernels;            /* reference kernels only */
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
     int kept_plans;                /* a plan is made for the shapes of what is fed, and of values that shapes depend on. So
@@ -46,6 +45,9 @@ typedef struct tw_session_options {
     bool any_fed_shapes;           /* a feed may contradict the shape that is known of its output, as in TensorFlow's C
                                       API: the plan is then for what is fed, as far as that goes */
 } tw_session_options;
+
+/* The names that `disable` takes, numbered from 0 ("all", "fold", ...); static. NULL: there is none of this number. */
+TW_API const char *tw_rewrite_name(int i);
 
 /* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not
  * ask for what cannot be. A kernel may still refuse a node for its attributes or shapes when a run is planned. */

@@ -114,22 +114,18 @@ static bool choose_learning_rate(const char *command, const train_settings *s, f
                     MOST_RATE, s->learning_rate);
 }
 
-/* The library passes over names it does not know, so that older and newer ones agree; here they are slips of the pen.
- */
+/* Asked before anything is opened, as a session would. */
 static bool disable_is_known(const char *command, const char *list)
 {
-    static const char *const known[] = {"fold",    "layout", "merge", "einsum",  "collective", "fuse",    "losses",
-                                        "buckets", "update", "sums",  "scalars", "averages",   "weights", "reuse",
-                                        "all"};
     while (list && *list) {
         char name[32];
         size_t length = strcspn(list, ",");
         snprintf(name, sizeof name, "%.*s", (int)length, list);
         nearest near = {.word = name};
         bool found = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-            found |= length < sizeof name && strcmp(name, known[i]) == 0;
-            nearest_consider(&near, known[i]);
+        for (int i = 0; tw_rewrite_name(i); i++) {
+            found |= length < sizeof name && strcmp(name, tw_rewrite_name(i)) == 0;
+            nearest_consider(&near, tw_rewrite_name(i));
         }
         if (!found)
             return complain(command, "--disable: there is no rewrite '%s'%s%s%s", name,

@@ -2,6 +2,7 @@
 #include "rewrite/rewrite.h"
 
 #include "base/text.h"
+#include <tower/session.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +32,9 @@ bool twi_rewrite_is_disabled(const char *disable, const char *name)
 static const char *const other_names[] = {"all", "fold", "layout", "reuse"};
 enum { PASSES = sizeof passes / sizeof *passes, OTHERS = sizeof other_names / sizeof *other_names };
 
-static const char *known_name(int i)
+const char *tw_rewrite_name(int i)
 {
-    return i < OTHERS ? other_names[i] : passes[i - OTHERS].name;
+    return i < 0 || i >= OTHERS + PASSES ? NULL : i < OTHERS ? other_names[i] : passes[i - OTHERS].name;
 }
 
 tw_status twi_rewrite_check_names(const char *disable, tw_error *error)
@@ -43,9 +44,9 @@ tw_status twi_rewrite_check_names(const char *disable, tw_error *error)
         size_t word = strcspn(at, ","), size = 0;
         bool known = word == 0;
         char list[256] = "";
-        for (int i = 0; i < OTHERS + PASSES; i++) {
-            known = known || (strlen(known_name(i)) == word && strncmp(known_name(i), at, word) == 0);
-            size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", known_name(i));
+        for (int i = 0; tw_rewrite_name(i); i++) {
+            known = known || (strlen(tw_rewrite_name(i)) == word && strncmp(tw_rewrite_name(i), at, word) == 0);
+            size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", tw_rewrite_name(i));
         }
         if (!known)
             status = twi_fail(error, TW_INVALID_ARGUMENT, "disable: there is no rewrite '%.*s'; known are %s",
