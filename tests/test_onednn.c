@@ -176,6 +176,66 @@ static void bfloat16_convolutions_agree_where_the_cpu_has_the_type(void **state)
         check_convolution(&conv_cases[i], TW_BFLOAT16);
 }
 
+/* ---- volumes ------------------------------------------------------------------------------------------------ */
+
+typedef struct volume_case {
+    int64_t in[5], filter[5], strides[3], dilations[3];
+    const char *padding;
+} volume_case;
+
+static const volume_case volume_cases[] = {
+    {{2, 5, 6, 7, 3}, {3, 3, 3, 3, 16}, {1, 1, 1}, {1, 1, 1}, "SAME"},
+    {{2, 5, 6, 7, 16}, {3, 2, 3, 16, 8}, {1, 1, 1}, {1, 1, 1}, "VALID"},
+    {{1, 7, 8, 9, 4}, {3, 3, 2, 4, 6}, {2, 1, 3}, {1, 1, 1}, "SAME"},
+    {{1, 8, 8, 8, 5}, {2, 3, 3, 5, 4}, {3, 2, 2}, {1, 1, 1}, "VALID"},
+    {{2, 4, 9, 8, 8}, {2, 3, 3, 8, 8}, {1, 1, 1}, {1, 2, 3}, "SAME"},
+    {{2, 4, 5, 6, 32}, {1, 1, 1, 32, 16}, {1, 2, 2}, {1, 1, 1}, "VALID"},
+    {{3, 4, 1, 1, 1}, {4, 1, 1, 1, 2}, {1, 1, 1}, {1, 1, 1}, "VALID"},
+};
+
+/* Against plain loops, which are held against TensorFlow's values. */
+static void convolutions_of_volumes_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (size_t i = 0; i < sizeof volume_cases / sizeof *volume_cases; i++) {
+        const volume_case *t = &volume_cases[i];
+        int64_t strides[] = {1, t->strides[0], t->strides[1], t->strides[2], 1};
+        int64_t dilations[] = {1, t->dilations[0], t->dilations[1], t->dilations[2], 1};
+        const tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("strides", strides, 5),
+                                 tw_attr_ints("dilations", dilations, 5), tw_attr_string("padding", t->padding)};
+        tw_shape image = {5}, filter = {5}, output = {5, {t->in[0], 0, 0, 0, t->filter[4]}};
+        memcpy(image.dims, t->in, sizeof t->in);
+        memcpy(filter.dims, t->filter, sizeof t->filter);
+        for (int k = 0; k < 3; k++) {
+            int64_t reach = (t->filter[k] - 1) * t->dilations[k] + 1;
+            int64_t places = strcmp(t->padding, "SAME") == 0 ? t->in[k + 1] : t->in[k + 1] - reach + 1;
+            output.dims[k + 1] = (places + t->strides[k] - 1) / t->strides[k];
+        }
+        value x = filled(TW_FLOAT32, image, 1), f = filled(TW_FLOAT32, filter, 2), dy = filled(TW_FLOAT32, output, 3);
+        value sizes = make(TW_INT32, TW_SHAPE(5));
+        struct {
+            const char *op;
+            value inputs[3];
+            int num_inputs;
+            tw_shape shape;
+        } ops[] = {{"Conv3D", {x, f}, 2, output},
+                   {"Conv3DBackpropInputV2", {sizes, f, dy}, 3, image},
+                   {"Conv3DBackpropFilterV2", {x, sizes, dy}, 3, filter}};
+        for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
+            for (int threads = 1; threads <= 3; threads++) {
+                value y = make(TW_FLOAT32, ops[k].shape), plain = make(TW_FLOAT32, ops[k].shape);
+                kernel_call c = {ops[k].op, "plain", threads, attrs, 4, ops[k].inputs, ops[k].num_inputs, &plain, 1};
+                assert_ok(call(&c, &error));
+                c.kernel = "onednn", c.outputs = &y;
+                assert_ok(call(&c, &error));
+                assert_near(&y, &plain);
+                drop(&y), drop(&plain);
+            }
+        drop(&x), drop(&f), drop(&dy), drop(&sizes);
+    }
+}
+
 static void channels_first_images_are_left_to_other_kernels(void **state)
 {
     (void)state;
@@ -338,6 +398,7 @@ int main(void)
         cmocka_unit_test(filters_of_one_cell_with_strides_over_few_channels_are_left_to_others),
         cmocka_unit_test(bfloat16_convolutions_agree_where_the_cpu_has_the_type),
         cmocka_unit_test(steps_that_are_alike_may_take_turns_with_one_state),
+        cmocka_unit_test(convolutions_of_volumes_are_those_of_plain_loops),
         cmocka_unit_test(channels_first_images_are_left_to_other_kernels),
         cmocka_unit_test(products_follow_the_definition_for_every_transposition),
         cmocka_unit_test(products_of_many_matrices_are_those_of_plain_loops),

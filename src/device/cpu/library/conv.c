@@ -1,11 +1,13 @@
-/* conv.c - convolutions and their gradients on oneDNN, images NHWC, filters HWIO.
- * Lives here:  Conv2D, _FusedConv2D, Conv2DBackpropInput, Conv2DBackpropFilter, _Conv2DBackpropFilterBias.
+/* conv.c - convolutions and their gradients on oneDNN: images NHWC, filters HWIO; volumes NDHWC, filters DHWIO.
+ * Lives here:  Conv2D, _FusedConv2D, Conv2DBackpropInput, Conv2DBackpropFilter, _Conv2DBackpropFilterBias; Conv3D,
+ *              Conv3DBackpropInputV2, Conv3DBackpropFilterV2.
  * Never here:  anything that names a oneDNN type (onednn.cc).
  *
  * Activations stay NHWC, which the library computes as fast as its blocked layouts and which the other ops want.
  * Filters are free: the library copies them to the layout it likes, which is nothing beside the convolution. */
 #include "base/memory.h"
 #include "device/cpu/library/onednn.h"
+#include "device/fused/volume.h"
 #include "device/kernel.h"
 #include "tensor/window.h"
 
@@ -17,24 +19,39 @@ typedef struct conv_state {
     twi_dnnl *primitive;
     /* of an input gradient computed as a forward convolution */
     bool as_forward;
-    int64_t taps;        /* cells of the filter, kh * kw */
+    int64_t taps;        /* cells of the filter, (kd *) kh * kw */
     size_t tap_bytes;    /* bytes of one cell's [C,K] matrix */
     size_t flipped;       /* where in the workspace the flipped filter lies */
 } conv_state;
 
+/* [N, sides..., C] */
 static twi_dnnl_tensor image_tensor(const twi_operand *operand)
 {
     const int64_t *d = operand->shape.dims;
-    int64_t n = d[0], h = d[1], w = d[2], c = d[3];
-    return (twi_dnnl_tensor){operand->dtype, 4, {n, c, h, w}, {h * w * c, 1, w * c, c}, false};
+    int axes = operand->shape.rank - 2;
+    int64_t step = d[axes + 1];
+    twi_dnnl_tensor t = {operand->dtype, axes + 2, {d[0], step}, {0, 1}, false};
+    for (int i = axes; i > 0; step *= d[i--]) {
+        t.dims[i + 1] = d[i];
+        t.strides[i + 1] = step;
+    }
+    t.strides[0] = step;
+    return t;
 }
 
+/* [sides..., C, K] */
 static twi_dnnl_tensor filter_tensor(tw_dtype dtype, tw_shape shape, int64_t groups)
 {
-    int64_t h = shape.dims[0], w = shape.dims[1], c = shape.dims[2], k = shape.dims[3], each = k / groups;
-    if (groups > 1)
-        return (twi_dnnl_tensor){dtype, 5, {groups, each, c, h, w}, {each, 1, k, w * c * k, c * k}, true};
-    return (twi_dnnl_tensor){dtype, 4, {k, c, h, w}, {1, k, w * c * k, c * k}, true};
+    const int axes = shape.rank - 2, first = groups > 1;
+    int64_t c = shape.dims[axes], k = shape.dims[axes + 1], each = k / groups, step = c * k;
+    twi_dnnl_tensor t = {dtype, first + axes + 2, {groups}, {each}, true};
+    t.dims[first] = each, t.strides[first] = 1;
+    t.dims[first + 1] = c, t.strides[first + 1] = k;
+    for (int i = axes - 1; i >= 0; step *= shape.dims[i--]) {
+        t.dims[first + 2 + i] = shape.dims[i];
+        t.strides[first + 2 + i] = step;
+    }
+    return t;
 }
 
 static twi_dnnl_tensor bias_tensor(const twi_operand *operand)
@@ -42,26 +59,56 @@ static twi_dnnl_tensor bias_tensor(const twi_operand *operand)
     return (twi_dnnl_tensor){operand->dtype, 1, {operand->elements}, {1}, false};
 }
 
-/* Lays the window and the filter, and refuses what oneDNN shall not do here. */
-static tw_status lay(twi_prepare *p, const twi_operand *image, const twi_operand *filter, const twi_operand *output,
-                     twi_dnnl_spec *spec)
+static tw_status lay_volume(twi_prepare *p, tw_shape image, tw_shape filter, twi_dnnl_spec *spec)
+{
+    twi_volume v;
+    const char *why = twi_volume_lay(p->attrs, "dilations", TWI_VOLUME_AXES, image.dims + 1, filter.dims, &v);
+    if (why)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %s", p->op, p->node, why);
+    for (int i = 0; i < TWI_VOLUME_AXES; i++) {
+        int64_t reach = (v.size[i] - 1) * v.dilation[i] + 1;
+        int64_t after = (v.out[i] - 1) * v.stride[i] + reach - v.in[i] - v.before[i];
+        spec->strides[i] = v.stride[i];
+        spec->dilations[i] = v.dilation[i];
+        spec->before[i] = v.before[i];
+        spec->after[i] = after > 0 ? after : 0;
+    }
+    return TW_OK;
+}
+
+static tw_status lay_image(twi_prepare *p, tw_shape image, tw_shape filter, tw_shape output, int64_t *groups,
+                           twi_dnnl_spec *spec)
 {
     twi_convolution c;
-    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0 || !twi_dnnl_has_type(image->dtype))
-        return TW_UNIMPLEMENTED;
-    if (image->elements == 0 || output->elements == 0 || filter->elements == 0)
-        return TW_UNIMPLEMENTED;
-    tw_status status = twi_convolution_lay(p->attrs, TWI_GROUPED, image->shape, filter->shape, output->shape, &c,
-                                           p->error);
+    tw_status status = twi_convolution_lay(p->attrs, TWI_GROUPED, image, filter, output, &c, p->error);
     if (status != TW_OK)
         return status;
-    spec->weights = filter_tensor(filter->dtype, filter->shape, c.groups);
+    *groups = c.groups;
     for (int i = 0; i < 2; i++) {
         spec->strides[i] = c.window.stride[i];
         spec->dilations[i] = c.window.dilation[i];
         spec->before[i] = c.window.before[i];
         spec->after[i] = c.window.after[i];
     }
+    return TW_OK;
+}
+
+/* Lays the window and the filter, and refuses what oneDNN shall not do here. */
+static tw_status lay(twi_prepare *p, const twi_operand *image, const twi_operand *filter, const twi_operand *output,
+                     twi_dnnl_spec *spec)
+{
+    bool is_volume = image->shape.rank == TWI_VOLUME_AXES + 2;
+    const char *order = is_volume ? "NDHWC" : "NHWC";
+    int64_t groups = 1;
+    if (strcmp(twi_attr_string(p->attrs, "data_format", order), order) != 0 || !twi_dnnl_has_type(image->dtype))
+        return TW_UNIMPLEMENTED;
+    if (image->elements == 0 || output->elements == 0 || filter->elements == 0)
+        return TW_UNIMPLEMENTED;
+    tw_status status = is_volume ? lay_volume(p, image->shape, filter->shape, spec)
+                                 : lay_image(p, image->shape, filter->shape, output->shape, &groups, spec);
+    if (status != TW_OK)
+        return status;
+    spec->weights = filter_tensor(filter->dtype, filter->shape, groups);
     spec->threads = p->threads;
     p->own_team = p->threads > 1;
     return TW_OK;
@@ -80,7 +127,8 @@ static void fold_width(twi_dnnl_spec *s)
 {
     twi_dnnl_tensor *tensors[] = {&s->src, &s->weights, &s->dst};
     int64_t width = s->src.dims[3];
-    if (s->weights.rank != 4 || width != s->weights.dims[3] || s->before[1] || s->after[1] || s->dilations[1] != 1)
+    if (s->src.rank != 4 || s->weights.rank != 4 || width != s->weights.dims[3] || s->before[1] || s->after[1] ||
+        s->dilations[1] != 1)
         return;
     for (int i = 0; i < 2; i++) {
         tensors[i]->dims[1] *= width;
@@ -120,7 +168,7 @@ static tw_status build(twi_prepare *p, const twi_dnnl_spec *spec, conv_state **s
     return TW_OK;
 }
 
-/* Conv2D (input, filter), _FusedConv2D (input, filter, bias) */
+/* Conv2D, Conv3D (input, filter), _FusedConv2D (input, filter, bias) */
 static tw_status forward_prepare(twi_prepare *p)
 {
     conv_state *s;
@@ -144,7 +192,7 @@ static tw_status forward_run(const twi_run *r)
                         r->outputs[0], r->workspace, r->error);
 }
 
-/* Conv2DBackpropInput (input_sizes, filter, out_backprop)
+/* Conv2DBackpropInput, Conv3DBackpropInputV2 (input_sizes, filter, out_backprop)
  *
  * With stride 1 this is a convolution of the gradient with the filter flipped by 180 degrees and its channels
  * exchanged; oneDNN 2 runs that a fifth faster than its own backward primitive on NHWC. */
@@ -160,15 +208,17 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     spec.src = image_tensor(dx);
     spec.dst = image_tensor(dy);
     fold_width(&spec);
-    bool as_forward = spec.strides[0] == 1 && spec.strides[1] == 1;
+    bool as_forward = true;
     const twi_dnnl_tensor w = spec.weights;
-    const int from = w.rank - 4, to = from + 1, cells = from + 2; /* where its channels and sides are */
-    int64_t before[2], after[2];
-    for (int i = 0; i < 2; i++) {
+    const int axes = spec.src.rank - 2;
+    const int from = w.rank - axes - 2, to = from + 1, cells = from + 2; /* where its channels and sides are */
+    int64_t before[3], after[3], taps = 1;
+    for (int i = 0; i < axes; i++) {
         int64_t reach = (w.dims[cells + i] - 1) * spec.dilations[i];
         before[i] = reach - spec.before[i];
         after[i] = reach - spec.after[i];
-        as_forward = as_forward && before[i] >= 0 && after[i] >= 0;
+        as_forward = as_forward && spec.strides[i] == 1 && before[i] >= 0 && after[i] >= 0;
+        taps *= w.dims[cells + i];
     }
     if (!as_forward)
         return build(p, &spec, &s);
@@ -181,13 +231,13 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     spec.src = spec.dst;
     spec.dst = dx_tensor;
     spec.weights = flipped;
-    memcpy(spec.before, before, sizeof before);
-    memcpy(spec.after, after, sizeof after);
+    memcpy(spec.before, before, (size_t)axes * sizeof *before);
+    memcpy(spec.after, after, (size_t)axes * sizeof *after);
     status = build(p, &spec, &s);
     if (status != TW_OK)
         return status;
     s->as_forward = true;
-    s->taps = w.dims[cells] * w.dims[cells + 1];
+    s->taps = taps;
     s->tap_bytes = filter->bytes / (size_t)s->taps;
     s->flipped = (p->workspace + 63) / 64 * 64;
     p->workspace = s->flipped + filter->bytes;
@@ -211,11 +261,17 @@ static tw_status input_gradient_run(const twi_run *r)
 static bool loses_channels(const twi_dnnl_spec *s)
 {
     const twi_dnnl_tensor *w = &s->weights;
-    return w->dims[w->rank - 2] * w->dims[w->rank - 1] == 1 && (s->strides[0] > 1 || s->strides[1] > 1) &&
-           w->dims[w->rank - 3] < VECTOR_CHANNELS;
+    const int axes = s->src.rank - 2;
+    bool one_cell = true, strides = false;
+    for (int i = 0; i < axes; i++) {
+        one_cell = one_cell && w->dims[w->rank - 1 - i] == 1;
+        strides = strides || s->strides[i] > 1;
+    }
+    return one_cell && strides && w->dims[w->rank - axes - 1] < VECTOR_CHANNELS;
 }
 
-/* Conv2DBackpropFilter (input, filter_sizes, out_backprop); _Conv2DBackpropFilterBias has a second output. */
+/* Conv2DBackpropFilter, Conv3DBackpropFilterV2 (input, filter_sizes, out_backprop); _Conv2DBackpropFilterBias has a
+ * second output. */
 static tw_status filter_gradient_prepare(twi_prepare *p)
 {
     conv_state *s;
@@ -249,6 +305,11 @@ const twi_kernel twi_onednn_conv_kernels[] = {
     {"Conv2DBackpropFilter", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
      .shares = true},
     {"_Conv2DBackpropFilterBias", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
+     .shares = true},
+    {"Conv3D", "onednn", TYPES, forward_prepare, forward_run, conv_release, .shares = true},
+    {"Conv3DBackpropInputV2", "onednn", TYPES, input_gradient_prepare, input_gradient_run, conv_release,
+     .shares = true},
+    {"Conv3DBackpropFilterV2", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
      .shares = true},
     {0},
 };

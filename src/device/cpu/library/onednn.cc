@@ -181,8 +181,12 @@ struct twi_dnnl {
 void twi_dnnl::build_convolution(const twi_dnnl_spec &s)
 {
     using namespace dnnl;
-    const memory::dims strides(s.strides, s.strides + 2), before(s.before, s.before + 2), after(s.after, s.after + 2);
-    const memory::dims dilations = {s.dilations[0] - 1, s.dilations[1] - 1};
+    const int axes = s.src.rank - 2;
+    const memory::dims strides(s.strides, s.strides + axes);
+    const memory::dims before(s.before, s.before + axes), after(s.after, s.after + axes);
+    memory::dims dilations(s.dilations, s.dilations + axes);
+    for (auto &dilation : dilations)
+        dilation--; /* the library counts what is left out */
     const auto training = prop_kind::forward_training;
     const auto direct = algorithm::convolution_direct;
     const desc src = wanted_desc(s.src), weights = wanted_desc(s.weights), dst = wanted_desc(s.dst);

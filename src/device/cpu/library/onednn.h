@@ -27,8 +27,8 @@ typedef enum twi_dnnl_kind {
                                      src or weights perhaps one for all */
 } twi_dnnl_kind;
 
-/* dims in the library's order (N,C,H,W for activations; K,C,H,W for filters, of groups G,K/G,C/G,H,W); strides in
- * elements say where they lie. rank 0: there is none. */
+/* dims in the library's order (N,C,H,W for activations; K,C,H,W for filters, of groups G,K/G,C/G,H,W; D before H of
+ * volumes, which have no groups); strides in elements say where they lie. rank 0: there is none. */
 typedef struct twi_dnnl_tensor {
     tw_dtype dtype; /* TW_FLOAT32 or TW_BFLOAT16 */
     int rank;
@@ -39,8 +39,8 @@ typedef struct twi_dnnl_tensor {
 typedef struct twi_dnnl_spec {
     twi_dnnl_kind kind;
     twi_dnnl_tensor src, weights, bias, dst;
-    int64_t strides[2], dilations[2]; /* height, width; dilation 1 is none */
-    int64_t before[2], after[2];      /* padding */
+    int64_t strides[3], dilations[3]; /* as many as src has axes: (depth,) height, width; dilation 1 is none */
+    int64_t before[3], after[3];      /* padding */
     bool relu;                        /* of the forward kinds: dst = max(0, ...) */
     int threads;                      /* the team that will run it */
 } twi_dnnl_spec;
