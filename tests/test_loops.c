@@ -794,6 +794,73 @@ static void every_build_multiplies_adds_and_turns_doubles_to_the_same_bits(void 
     }
 }
 
+/* Sums in the order of k, of each type, for numbers of rows around those that a build takes together. */
+#define CHECK_PANEL(type, number, panel_of)                                                                            \
+    for (int rows = 1; rows <= MOST; rows++) {                                                                         \
+        enum { COLUMNS = TWI_PANEL_BYTES / sizeof(type) };                                                             \
+        type a[K * MOST], panel[K * (COLUMNS + 3)], sums[MOST * COLUMNS];                                              \
+        for (int i = 0; i < K * MOST; i++)                                                                             \
+            a[i] = (type)(1e9 / (i + 3));                                                                              \
+        for (int i = 0; i < K * (COLUMNS + 3); i++)                                                                    \
+            panel[i] = (type)(1e9 / (7 - 3 * i));                                                                      \
+        for (int i = 0; i < rows * COLUMNS; i++)                                                                       \
+            sums[i] = (type)i;                                                                                         \
+        (panel_of)(sums, rows, a, 1, MOST, panel, COLUMNS + 3, K);                                                     \
+        for (int i = 0; i < rows * COLUMNS; i++) {                                                                     \
+            number sum = (number)i;                                                                                    \
+            for (int k = 0; k < K; k++)                                                                                \
+                sum += (number)a[k * MOST + i / COLUMNS] * (number)panel[k * (COLUMNS + 3) + i % COLUMNS];             \
+            assert_true(sums[i] == (type)sum);                                                                         \
+        }                                                                                                              \
+    }
+
+static void every_build_goes_through_a_panel_to_the_same_bits(void **state)
+{
+    enum { K = 21, MOST = 19 };
+    (void)state;
+    for (const twi_products *const *usable = twi_products_usable(); *usable; usable++) {
+        CHECK_PANEL(double, double, (*usable)->panel_double)
+        CHECK_PANEL(int32_t, uint32_t, (*usable)->panel_int32)
+        CHECK_PANEL(int64_t, uint64_t, (*usable)->panel_int64)
+    }
+}
+
+/* Of rows, columns and depths around the blocks of plain/matmul.c; products of thirds, so that another order tells. */
+static void products_of_doubles_are_sums_in_order_whatever_their_size_and_team(void **state)
+{
+    static const int64_t sizes[][3] = {{1, 16, 300}, {5, 33, 128}, {48, 16, 1}, {49, 31, 129}, {97, 50, 260}, {3, 0, 4},
+                                       {3, 4, 0}};
+    (void)state;
+    tw_error error = {0};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int turned = 0; turned < 4; turned++) {
+            int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
+            bool ta = turned & 1, tb = turned & 2;
+            const tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT64), tw_attr_bool("transpose_a", ta),
+                                     tw_attr_bool("transpose_b", tb)};
+            value a = make(TW_FLOAT64, ta ? TW_SHAPE(k, m) : TW_SHAPE(m, k));
+            value b = make(TW_FLOAT64, tb ? TW_SHAPE(n, k) : TW_SHAPE(k, n));
+            double *x = a.data, *y = b.data;
+            for (int64_t e = 0; e < m * k; e++)
+                x[e] = (double)(e % 17 - 8) / 3;
+            for (int64_t e = 0; e < k * n; e++)
+                y[e] = (double)(e % 13 - 5) / 7;
+            for (int threads = 1; threads <= 3; threads++) {
+                value c = make(TW_FLOAT64, TW_SHAPE(m, n));
+                kernel_call call_of = {"MatMul", "plain", threads, attrs, 3, (value[]){a, b}, 2, &c, 1};
+                assert_ok(call(&call_of, &error));
+                for (int64_t e = 0; e < m * n; e++) {
+                    double sum = 0;
+                    for (int64_t l = 0; l < k; l++)
+                        sum += x[ta ? l * m + e / n : e / n * k + l] * y[tb ? e % n * k + l : l * n + e % n];
+                    assert_true(((double *)c.data)[e] == sum);
+                }
+                drop(&c);
+            }
+            drop(&a), drop(&b);
+        }
+}
+
 static void every_build_rectifies_convolves_and_softens_to_the_same_bits(void **state)
 {
     (void)state;
@@ -1067,6 +1134,8 @@ int main(void)
         cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),
         cmocka_unit_test(softmaxes_of_many_classes_agree_with_plain_loops),
         cmocka_unit_test(a_softmax_hands_nan_on_to_its_row_alone),
+        cmocka_unit_test(every_build_goes_through_a_panel_to_the_same_bits),
+        cmocka_unit_test(products_of_doubles_are_sums_in_order_whatever_their_size_and_team),
         cmocka_unit_test(every_build_rectifies_convolves_and_softens_to_the_same_bits),
         cmocka_unit_test(batch_norms_agree_with_plain_loops),
         cmocka_unit_test(batch_norms_with_relus_are_the_chains_they_stand_for),

@@ -1,7 +1,9 @@
-/* matmul.c - matrix products in plain C: three loops, sums in double (integers wrap). */
+/* matmul.c - matrix products in plain C: three loops, sums in double (integers wrap). Those types that no library here
+ * has, and that programs do multiply, go by panels. */
 #include "base/memory.h"
 #include "device/cpu/plain/chain.h"
 #include "device/cpu/plain/cmplx.h"
+#include "device/cpu/plain/products.h"
 #include "device/cpu/plain/typed.h"
 
 #include <string.h>
@@ -33,6 +35,17 @@ static void batch_axes(product *d, tw_shape a, tw_shape b, tw_shape out)
     }
     if (tw_shape_elements(out) == 0) /* of products without elements there may be any number */
         d->batches = 0;
+}
+
+/* Where the operands of matrix number `batch` begin, in elements. */
+static void find_operands(const product *d, int64_t batch, int64_t *a, int64_t *b)
+{
+    *a = *b = 0;
+    for (int axis = d->rank - 1; axis >= 0; axis--) {
+        *a += batch % d->size[axis] * d->a_step[axis];
+        *b += batch % d->size[axis] * d->b_step[axis];
+        batch /= d->size[axis];
+    }
 }
 
 static tw_status prepare(twi_prepare *p)
@@ -69,6 +82,25 @@ static tw_status prepare(twi_prepare *p)
 #define CONJUGATED(is, x) ((is) ? conj(x) : (x))
 #include "device/cpu/plain/for_complex.h"
 
+#undef CONJUGATED
+#undef BODY
+
+#define REAL double
+#define NAME(f) f##_double
+#include "device/cpu/plain/matmul_panels.inl"
+#undef REAL
+#undef NAME
+#define REAL int32_t
+#define NAME(f) f##_int32
+#include "device/cpu/plain/matmul_panels.inl"
+#undef REAL
+#undef NAME
+#define REAL int64_t
+#define NAME(f) f##_int64
+#include "device/cpu/plain/matmul_panels.inl"
+#undef REAL
+#undef NAME
+
 TWI_WIDENED(matmul)
 
 static tw_status prepare_fused(twi_prepare *p)
@@ -93,7 +125,7 @@ static tw_status matmul_bytes(const twi_run *r)
     const void *inputs[] = {widen_bytes(r, 0, place), widen_bytes(r, 1, place + r->input_operands[0].elements)};
     twi_run inner = *r;
     inner.inputs = inputs;
-    return matmul_int32(&inner);
+    return matmul_panels_int32(&inner);
 }
 
 static bool are_bytes(const twi_prepare *p)
@@ -115,8 +147,8 @@ static tw_status prepare_mixed(twi_prepare *p)
 {
     static tw_status (*const runs[])(const twi_run *r) = {
         [TW_BFLOAT16] = matmul_widened,  [TW_FLOAT16] = matmul_widened, [TW_FLOAT32] = matmul_float,
-        [TW_FLOAT64] = matmul_double,    [TW_INT16] = matmul_int16,     [TW_INT32] = matmul_int32,
-        [TW_INT64] = matmul_int64,       [TW_COMPLEX64] = matmul_complex64,
+        [TW_FLOAT64] = matmul_panels_double, [TW_INT16] = matmul_int16, [TW_INT32] = matmul_panels_int32,
+        [TW_INT64] = matmul_panels_int64, [TW_COMPLEX64] = matmul_complex64,
         [TW_COMPLEX128] = matmul_complex128,
     };
     tw_status status = prepare(p);
@@ -133,15 +165,19 @@ static tw_status run_mixed(const twi_run *r)
     return ((const product *)r->state)->run(r);
 }
 
+#define PANEL_ROWS(op)                                                                                                 \
+    {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, matmul_panels_double, twi_free},                                      \
+        TWI_WIDE_INTEGER_ROWS(op, prepare, matmul_panels, twi_free)
+
 const twi_kernel twi_cpu_matmul_kernels[] = {
-    TWI_FLOAT_ROWS("MatMul", prepare, matmul, twi_free),
-    TWI_WIDE_INTEGER_ROWS("MatMul", prepare, matmul, twi_free),
+    TWI_FLOAT_BUT_DOUBLE_ROWS("MatMul", prepare, matmul, twi_free),
+    PANEL_ROWS("MatMul"),
     TWI_COMPLEX_ROWS("MatMul", prepare, matmul, twi_free),
-    TWI_FLOAT_ROWS("BatchMatMul", prepare, matmul, twi_free),
-    TWI_WIDE_INTEGER_ROWS("BatchMatMul", prepare, matmul, twi_free),
+    TWI_FLOAT_BUT_DOUBLE_ROWS("BatchMatMul", prepare, matmul, twi_free),
+    PANEL_ROWS("BatchMatMul"),
     TWI_COMPLEX_ROWS("BatchMatMul", prepare, matmul, twi_free),
-    TWI_FLOAT_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
-    TWI_WIDE_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    TWI_FLOAT_BUT_DOUBLE_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    PANEL_ROWS("BatchMatMulV2"),
     {"BatchMatMulV2", "plain", TWI_TYPE(TW_INT16), prepare, matmul_int16, twi_free},
     TWI_COMPLEX_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     {"BatchMatMulV3", "plain", 0, prepare_mixed, run_mixed, twi_free, accept_mixed},

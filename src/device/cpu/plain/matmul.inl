@@ -7,13 +7,10 @@ static __attribute__((unused)) tw_status NAME(matmul)(const twi_run *r)
     TWI_PRAGMA(omp parallel for num_threads(twi_team_for(r, d->batches * d->m, d->m * d->n * d->k)))
     for (int64_t row = 0; row < d->batches * d->m; row++) {
         int64_t batch = row / d->m, i = row % d->m;
-        const REAL *a = (const REAL *)r->inputs[0] + i * d->a_row, *b = r->inputs[1];
+        int64_t a_from, b_from;
+        find_operands(d, batch, &a_from, &b_from);
+        const REAL *a = (const REAL *)r->inputs[0] + a_from + i * d->a_row, *b = (const REAL *)r->inputs[1] + b_from;
         REAL *out = (REAL *)r->outputs[0] + row * d->n;
-        for (int axis = d->rank - 1; axis >= 0; axis--) {
-            a += batch % d->size[axis] * d->a_step[axis];
-            b += batch % d->size[axis] * d->b_step[axis];
-            batch /= d->size[axis];
-        }
         for (int64_t j0 = 0; j0 < d->n; j0 += BLOCK) {
             int64_t width = d->n - j0 < BLOCK ? d->n - j0 : BLOCK;
             SUM sums[BLOCK] = {0};

@@ -137,7 +137,30 @@ static void NAME(turn)(double *x, double *y, double c, double s, int64_t n)
     }
 }
 
-static const twi_products NAME(products) = {UNIT, NAME(subtract), NAME(dot), NAME(add), NAME(add_two), NAME(turn)};
+#define TYPE double
+#define NUMBER double
+#define OF(f) NAME(f##_double)
+#include "device/cpu/plain/panel.inl"
+#define TYPE int32_t
+#define NUMBER uint32_t
+#define OF(f) NAME(f##_int32)
+#include "device/cpu/plain/panel.inl"
+#define TYPE int64_t
+#define NUMBER uint64_t
+#define OF(f) NAME(f##_int64)
+#include "device/cpu/plain/panel.inl"
+
+static const twi_products NAME(products) = {
+    UNIT,
+    NAME(subtract),
+    NAME(dot),
+    NAME(add),
+    NAME(add_two),
+    NAME(turn),
+    NAME(panel_double),
+    NAME(panel_int32),
+    NAME(panel_int64),
+};
 
 #undef PART
 #undef LANES

@@ -86,15 +86,27 @@ static __attribute__((unused)) int64_t NAME(greatest)(const twi_volume *v, const
     return best;
 }
 
+/* The first place of a window counts whatever it is, NaN too, and later ones that are greater. */
 static __attribute__((unused)) tw_status NAME(max_pool)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    int64_t places = channels ? r->output_operands[0].elements / channels : 0;
     TWI_PARALLEL_LOOP(r)
-    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
-        const REAL *volume = (const REAL *)r->inputs[0] + i / channels / outs * ins * channels;
-        int64_t best = NAME(greatest)(v, volume, channels, i / channels % outs, i % channels);
-        ((REAL *)r->outputs[0])[i] = best < 0 ? 0 : volume[best * channels + i % channels];
+    for (int64_t i = 0; i < places; i++) {
+        const REAL *volume = (const REAL *)r->inputs[0] + i / outs * ins * channels;
+        REAL *y = (REAL *)r->outputs[0] + i * channels;
+        bool found = false;
+        twi_clear(y, sizeof *y * (size_t)channels);
+        for (int64_t k = 0; k < product(v->size, 3); k++) {
+            int64_t place = place_of(v, i % outs, k);
+            const REAL *pixel = volume + place * channels;
+            if (place >= 0 && !found)
+                memcpy(y, pixel, sizeof *y * (size_t)channels);
+            for (int64_t c = 0; c < channels && place >= 0 && found; c++)
+                y[c] = pixel[c] > y[c] ? pixel[c] : y[c];
+            found = found || place >= 0;
+        }
     }
     return TW_OK;
 }
@@ -104,15 +116,15 @@ static __attribute__((unused)) tw_status NAME(max_pool_grad)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
-    const REAL *y = r->inputs[1], *dy = r->inputs[2];
+    const REAL *x = r->inputs[0], *y = r->inputs[1], *dy = r->inputs[2];
     REAL *dx = r->outputs[0];
+    int64_t places = channels ? r->input_operands[2].elements / channels : 0;
     twi_clear(dx, sizeof *dx * (size_t)r->output_operands[0].elements);
-    for (int64_t i = 0; i < r->input_operands[2].elements; i++)
+    for (int64_t i = 0; i < places; i++, y += channels, dy += channels)
         for (int64_t k = 0; k < product(v->size, 3); k++) {
-            int64_t place = place_of(v, i / channels % outs, k);
-            int64_t at = (i / channels / outs * ins + place) * channels + i % channels;
-            if (place >= 0 && ((const REAL *)r->inputs[0])[at] == y[i])
-                dx[at] += dy[i];
+            int64_t place = place_of(v, i % outs, k), at = (i / outs * ins + place) * channels;
+            for (int64_t c = 0; c < channels && place >= 0; c++)
+                dx[at + c] = x[at + c] == y[c] ? dx[at + c] + dy[c] : dx[at + c];
         }
     return TW_OK;
 }
@@ -144,17 +156,25 @@ static int64_t NAME(pixels)(const twi_volume *v, int64_t o)
 
 static tw_status NAME(avg_pool)(const twi_run *r)
 {
+    enum { BLOCK = 64 };
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    int64_t places = channels ? r->output_operands[0].elements / channels : 0;
     TWI_PARALLEL_LOOP(r)
-    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
-        const REAL *volume = (const REAL *)r->inputs[0] + i / channels / outs * ins * channels;
-        double sum = 0;
-        for (int64_t k = 0; k < product(v->size, 3); k++) {
-            int64_t place = place_of(v, i / channels % outs, k);
-            sum += place >= 0 ? (double)volume[place * channels + i % channels] : 0;
+    for (int64_t i = 0; i < places; i++) {
+        double pixels = (double)NAME(pixels)(v, i % outs);
+        for (int64_t first = 0; first < channels; first += BLOCK) {
+            const REAL *volume = (const REAL *)r->inputs[0] + i / outs * ins * channels + first;
+            int64_t count = channels - first < BLOCK ? channels - first : BLOCK;
+            double sums[BLOCK] = {0};
+            for (int64_t k = 0; k < product(v->size, 3); k++) {
+                int64_t place = place_of(v, i % outs, k);
+                for (int64_t c = 0; c < count && place >= 0; c++)
+                    sums[c] += (double)volume[place * channels + c];
+            }
+            for (int64_t c = 0; c < count; c++)
+                ((REAL *)r->outputs[0])[i * channels + first + c] = (REAL)(sums[c] / pixels);
         }
-        ((REAL *)r->outputs[0])[i] = (REAL)(sum / (double)NAME(pixels)(v, i / channels % outs));
     }
     return TW_OK;
 }
@@ -164,15 +184,16 @@ static tw_status NAME(avg_pool_grad)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->output_operands[0].shape.dims[4];
+    const REAL *dy = r->inputs[1];
     REAL *dx = r->outputs[0];
+    int64_t places = channels ? r->input_operands[1].elements / channels : 0;
     twi_clear(dx, sizeof *dx * (size_t)r->output_operands[0].elements);
-    for (int64_t i = 0; i < r->input_operands[1].elements; i++) {
-        int64_t first = i / channels / outs * ins * channels, o = i / channels % outs;
-        REAL share = ((const REAL *)r->inputs[1])[i] / (REAL)NAME(pixels)(v, o);
+    for (int64_t i = 0; i < places; i++, dy += channels) {
+        REAL pixels = (REAL)NAME(pixels)(v, i % outs);
         for (int64_t k = 0; k < product(v->size, 3); k++) {
-            int64_t place = place_of(v, o, k);
-            if (place >= 0)
-                dx[first + place * channels + i % channels] += share;
+            int64_t place = place_of(v, i % outs, k), at = (i / outs * ins + place) * channels;
+            for (int64_t c = 0; c < channels && place >= 0; c++)
+                dx[at + c] += dy[c] / pixels;
         }
     }
     return TW_OK;
