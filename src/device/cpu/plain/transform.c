@@ -123,18 +123,44 @@ static void join_four(const twi_transform *t, number *out, int64_t m, int64_t st
     }
 }
 
-static void join_any(const twi_transform *t, number *out, int factor, int64_t m, int64_t stride)
+static inline __attribute__((always_inline)) void join_parts(const twi_transform *t, number *out, int factor,
+                                                             int64_t m, int64_t stride)
 {
-    number parts[LARGEST_FACTOR];
+    number parts[LARGEST_FACTOR], turns[LARGEST_FACTOR];
+    for (int q = 0; q < factor; q++)
+        turns[q] = t->roots[q * m * stride];
     for (int64_t k = 0; k < m; k++) {
         for (int q = 0; q < factor; q++)
             parts[q] = times(out[k + q * m], t->roots[q * k * stride]);
         for (int j = 0; j < factor; j++) {
             number sum = parts[0];
-            for (int q = 1; q < factor; q++)
-                sum += times(parts[q], t->roots[(int64_t)q * j % factor * m * stride]);
+            for (int q = 1, turn = j; q < factor; q++) { /* q j modulo factor */
+                sum += times(parts[q], turns[turn]);
+                turn = turn + j < factor ? turn + j : turn + j - factor;
+            }
             out[k + j * m] = sum;
         }
+    }
+}
+
+/* The compiler lays out the loops of those that come often. */
+static void join(const twi_transform *t, number *out, int factor, int64_t m, int64_t stride)
+{
+    switch (factor) {
+    case 4:
+        join_four(t, out, m, stride);
+        break;
+    case 2:
+        join_parts(t, out, 2, m, stride);
+        break;
+    case 3:
+        join_parts(t, out, 3, m, stride);
+        break;
+    case 5:
+        join_parts(t, out, 5, m, stride);
+        break;
+    default:
+        join_parts(t, out, factor, m, stride);
     }
 }
 
@@ -148,11 +174,11 @@ static void split(const twi_transform *t, const number *in, number *out, int64_t
     int factor = t->factors[level];
     int64_t m = count / factor;
     for (int q = 0; q < factor; q++)
-        split(t, in + q * stride, out + q * m, m, stride * factor, level + 1);
-    if (factor == 4)
-        join_four(t, out, m, stride);
-    else
-        join_any(t, out, factor, m, stride);
+        if (m == 1)
+            out[q] = in[q * stride];
+        else
+            split(t, in + q * stride, out + q * m, m, stride * factor, level + 1);
+    join(t, out, factor, m, stride);
 }
 
 /* ---- by a chirp -------------------------------------------------------------------------------------------------- */
