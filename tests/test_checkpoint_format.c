@@ -913,6 +913,20 @@ static void without_locks_what_others_may_be_writing_stays(void **state)
     assert_latest(6);
 }
 
+/* A disk that fails for a moment says of no file that it is there. */
+static void data_whose_index_cannot_be_looked_at_stays(void **state)
+{
+    (void)state;
+    const char *data = in_folder("model.ckpt-4.data-00000-of-00001"), *index = in_folder("model.ckpt-4.index");
+    store(data, "x", 1);
+    assert_int_equal(symlink(index, index), 0);
+    assert_ok(tw_checkpoint_tidy(folder, "model.ckpt", &error));
+    assert_true(twi_file_exists(data));
+    assert_int_equal(unlink(index), 0);
+    assert_ok(tw_checkpoint_tidy(folder, "model.ckpt", &error));
+    assert_false(twi_file_exists(data));
+}
+
 /* So the lock's descriptor is 0. */
 static void a_process_without_an_input_has_locks_too(void **state)
 {
@@ -2343,6 +2357,7 @@ int main(void)
         TEST(state_file_may_name_a_checkpoint_elsewhere),
         TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
         TEST(without_locks_what_others_may_be_writing_stays),
+        TEST(data_whose_index_cannot_be_looked_at_stays),
         TEST(a_process_without_an_input_has_locks_too),
         TEST(folders_without_a_name_and_names_of_odd_characters),
         TEST(several_processes_may_save_in_one_directory),

@@ -8,6 +8,10 @@
 #include "base/tfrecord.h"
 #include "faulty_files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 static const char *folder;
 static char path[300];
 static tw_error error;
@@ -275,6 +279,43 @@ static void write_records(const size_t *sizes, size_t count)
     free(record);
 }
 
+/* Whoever opens a pipe waits until somebody writes to it. */
+static void pipe_is_refused_unless_any_will_do(void **state)
+{
+    (void)state;
+    char *bytes;
+    size_t size;
+    twi_file_reader *reader;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_fails(twi_file_open(path, &reader, &error), TW_FAILED_PRECONDITION, "file' is a pipe, a file was expected");
+    assert_null(reader);
+    assert_fails(twi_file_read(path, 100, &bytes, &size, &error), TW_FAILED_PRECONDITION, "is a pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = open(path, O_WRONLY);
+        _exit(write(fd, "words", 5) != 5);
+    }
+    assert_ok(twi_file_read_any(path, 100, &bytes, &size, &error));
+    assert_string_equal(bytes, "words");
+    twi_free(bytes);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* A link to itself cannot be followed, whoever asks. */
+static void only_what_is_known_to_be_absent_is_absent(void **state)
+{
+    (void)state;
+    char below[320];
+    assert_false(twi_file_exists(path));
+    assert_int_equal(symlink(path, path), 0);
+    assert_true(twi_file_exists(path));
+    assert_int_equal(unlink(path), 0);
+    assert_ok(twi_file_replace(path, "", 0, &error));
+    assert_true(twi_file_exists(path));
+    snprintf(below, sizeof below, "%s/below", path);
+    assert_false(twi_file_exists(below));
+}
+
 static void records_of_any_size_come_back_in_order(void **state)
 {
     (void)state;
@@ -392,6 +433,8 @@ int main(void)
         TEST(part_beyond_the_end_is_refused_with_its_place),
         TEST(packed_file_is_expanded_or_refused),
         TEST(directories_are_made_all_the_way_down),
+        TEST(pipe_is_refused_unless_any_will_do),
+        TEST(only_what_is_known_to_be_absent_is_absent),
         TEST(records_of_any_size_come_back_in_order),
         TEST(framing_is_tensorflows),
         TEST(truncated_file_is_refused_with_its_offset),

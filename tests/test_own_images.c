@@ -1,6 +1,8 @@
 /* Pictures of one's own: read into data sets, and trained, evaluated, predicted and exported from the command line. */
 #include "program.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <png.h>
 #include <stdio.h>
 
@@ -177,6 +179,49 @@ static void folders_of_halves_are_taken_as_they_are(void **state)
     }
 }
 
+/* The call of the C library, which this stands in place of, that fails so late. */
+static int names_until_failure = -1; /* below 0: never */
+
+struct dirent *readdir64(DIR *directory); /* on machines of 64 bits the same */
+
+struct dirent *readdir(DIR *directory)
+{
+    if (names_until_failure == 0) {
+        errno = EIO;
+        return NULL;
+    }
+    names_until_failure -= names_until_failure > 0;
+    return readdir64(directory);
+}
+
+/* What a disk does not tell of must not be missing without a word. */
+static void folder_that_cannot_be_listed_to_its_end_is_refused(void **state)
+{
+    (void)state;
+    int refusals = 0;
+    assert_runs(0, "mkdir -p failing/a failing/b");
+    for (int i = 0; i < 6; i++)
+        write_picture(8, 8, red, red, "failing/%c/%d.png", 'a' + i % 2, i);
+    for (int n = 0;; n++) {
+        tw_dataset *set = NULL;
+        tw_error error = {0};
+        names_until_failure = n;
+        tw_status status = tw_dataset_load("images", inside("failing"), TW_SPLIT_TRAIN, NULL, &set, &error);
+        names_until_failure = -1;
+        if (status == TW_OK) { /* so many are not read */
+            assert_int_equal(tw_dataset_count(set), 6);
+            tw_dataset_destroy(set);
+            break;
+        }
+        assert_message(error.message, "cannot list '");
+        refusals++;
+    }
+    assert_in_range(refusals, 16, 40);
+    assert_runs(0, "ln -s c failing/c"); /* a link to itself */
+    assert_message(refusal("failing"), "cannot list '");
+    assert_message(refusal("failing"), "failing/c': ");
+}
+
 static void pictures_that_lie_beside_the_folders_of_classes_are_told_of(void **state)
 {
     (void)state;
@@ -252,9 +297,12 @@ static void lists_name_files_and_labels(void **state)
         assert_int_equal(tw_dataset_images(train)[i * 8 * 8 * 3], tw_dataset_labels(train)[i] == 1 ? 0 : 200);
     tw_dataset_destroy(train);
     assert_runs(0, "printf 'file,label\\nc.png,house\\nc.png,tree\\nd.png,house\\n' >list/train.csv");
-    assert_message(refusal("list"), "train.csv', line 4: there is no file '");
+    assert_message(refusal("list"), "train.csv', line 4: cannot read '");
+    assert_runs(0, "mkfifo list/pipe.png && printf 'c.png,house\\npipe.png,tree\\n' >list/train.csv");
+    assert_message(refusal("list"), "train.csv', line 2: '");
+    assert_message(refusal("list"), "pipe.png' is no file");
     assert_runs(0, "printf 'file,label\\r\\n\\r\\nd.png,house\\r\\n' >list/train.csv"); /* empty lines are lines */
-    assert_message(refusal("list"), "train.csv', line 3: there is no file '");
+    assert_message(refusal("list"), "train.csv', line 3: cannot read '");
     assert_runs(0, "echo c.png >list/train.csv");
     assert_message(refusal("list"), "line 1: expected 'file,label', found no label");
     assert_runs(0, "printf '\\357\\273\\277c.png,house\\r\\nc.png,tree' >list/train.csv"); /* as Excel writes UTF-8 */
@@ -643,6 +691,7 @@ int main(void)
         cmocka_unit_test(folders_are_classes_in_the_order_of_their_names),
         cmocka_unit_test(examples_are_in_the_same_order_wherever_they_lie),
         cmocka_unit_test(folders_of_halves_are_taken_as_they_are),
+        cmocka_unit_test(folder_that_cannot_be_listed_to_its_end_is_refused),
         cmocka_unit_test(pictures_that_lie_beside_the_folders_of_classes_are_told_of),
         cmocka_unit_test(names_of_classes_stand_in_columns),
         cmocka_unit_test(thousands_of_classes_are_counted_and_too_many_are_refused),

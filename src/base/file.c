@@ -204,7 +204,13 @@ struct twi_file_reader {
     char *bytes; /* all of them, instead of a file; else NULL */
 };
 
-tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error)
+static bool is_pipe(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
+}
+
+static tw_status open_to_read(const char *path, twi_file_reader **reader, tw_error *error)
 {
     tw_status status = TW_OK;
     struct stat about;
@@ -212,7 +218,9 @@ tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *er
     if (!made)
         return twi_fail_memory(error, "opening a file");
     made->path = twi_strdup(path);
-    made->fd = open(path, O_RDONLY | O_CLOEXEC);
+    do
+        made->fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (made->fd < 0 && errno == EINTR);
     if (!made->path)
         status = twi_fail_memory(error, "opening a file");
     else if (made->fd < 0 || fstat(made->fd, &about) != 0)
@@ -227,6 +235,14 @@ tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *er
     }
     *reader = made;
     return status;
+}
+
+tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error)
+{
+    *reader = NULL;
+    if (is_pipe(path))
+        return twi_fail(error, TW_FAILED_PRECONDITION, "'%s' is a pipe, a file was expected", path);
+    return open_to_read(path, reader, error);
 }
 
 tw_status twi_file_open_bytes(const char *path, char *bytes, size_t size, twi_file_reader **reader, tw_error *error)
@@ -320,12 +336,19 @@ void twi_file_reader_close(twi_file_reader *reader)
 
 tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error)
 {
+    if (is_pipe(path))
+        return twi_fail(error, TW_FAILED_PRECONDITION, "'%s' is a pipe, a file was expected", path);
+    return twi_file_read_any(path, limit, bytes, size, error);
+}
+
+tw_status twi_file_read_any(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error)
+{
     tw_status status = TW_OK;
     twi_file_reader *reader = NULL;
     char *data = NULL;
     if (limit > PTRDIFF_MAX - 2)
         limit = PTRDIFF_MAX - 2;
-    TWI_TRY(twi_file_open(path, &reader, error));
+    TWI_TRY(open_to_read(path, &reader, error));
     /* The size is a hint only: the kernel's own files say 0, and a growing file is longer by now. One byte beyond
      * the limit is asked for, so that a file that is too long shows itself. */
     size_t used = 0, capacity = (reader->size < limit ? (size_t)reader->size : limit) + 1;
@@ -484,8 +507,17 @@ tw_status twi_make_directories(const char *path, tw_error *error)
     return status;
 }
 
+struct dirent *twi_next_entry(DIR *directory, const char *path, tw_status *status, tw_error *error)
+{
+    errno = 0;
+    struct dirent *entry = readdir(directory);
+    if (!entry && errno != 0)
+        *status = twi_fail_file(error, "list", path);
+    return entry;
+}
+
 bool twi_file_exists(const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0;
+    return stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }

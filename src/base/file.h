@@ -4,6 +4,7 @@
 #ifndef TWI_FILE_H
 #define TWI_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,8 @@ tw_status twi_file_flush(twi_file_writer *writer, tw_error *error); /* to the ke
 /* Flushes, optionally fsyncs, closes and frees. A failed fsync is final for the file: it is never retried. */
 tw_status twi_file_close(twi_file_writer *writer, bool sync, tw_error *error);
 
-/* Reading parts of a file. Any number of threads may read from one reader. */
+/* Reading parts of a file. Any number of threads may read from one reader. A pipe is refused: whoever opens one waits
+ * until somebody writes to it, and a name in a folder may be anything's. */
 typedef struct twi_file_reader twi_file_reader;
 tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error);
 /* The same on bytes that are there already; they are the reader's from now on, and freed if it cannot be made. */
@@ -60,8 +62,10 @@ typedef struct twi_file_window {
 tw_status twi_file_look(twi_file_window *window, uint64_t offset, size_t size, const char **bytes, tw_error *error);
 void twi_file_window_free(twi_file_window *window); /* the file stays open */
 
-/* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. */
+/* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. A pipe is
+ * refused here too; what the user has named may be one (`tower show <(...)`), and is read to its end. */
 tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
+tw_status twi_file_read_any(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
 
 /* Appends PATH.tmp-PID-RANDOM, the name under which what becomes PATH is written: nobody else has it or can guess
  * it. */
@@ -75,7 +79,13 @@ tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_
 tw_status twi_rename(const char *from, const char *to, tw_error *error);
 tw_status twi_sync_directory_of(const char *path, tw_error *error);
 tw_status twi_make_directories(const char *path, tw_error *error); /* like mkdir -p */
+/* False only if it is known not to be there: what a disk does not tell of for the moment is neither written over nor
+ * taken for abandoned, and whoever opens it hears why it cannot be. */
 bool twi_file_exists(const char *path);
+
+/* The next entry of an open directory; NULL at its end, and, with *status and the error, where it cannot be read: what
+ * a disk does not give must not pass for what is not there. */
+struct dirent *twi_next_entry(DIR *directory, const char *path, tw_status *status, tw_error *error);
 
 /* Fills in error from errno: "cannot VERB 'PATH': REASON", with the status that fits. */
 tw_status twi_fail_file(tw_error *error, const char *verb, const char *path);

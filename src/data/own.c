@@ -13,7 +13,7 @@
 #include "base/status.h"
 
 #include <ctype.h>
-#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,10 +96,11 @@ static bool is_picture(const struct dirent *item)
     return may_be && is_called_picture(item->d_name);
 }
 
+/* Or what cannot be looked at: a class must not be left out because a disk fails, and listing it says why. */
 static bool is_folder(const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    return stat(path, &about) == 0 ? S_ISDIR(about.st_mode) : twi_file_exists(path);
 }
 
 /* Whether some folder in it has a picture, two levels down at most. */
@@ -118,6 +119,12 @@ static bool has_pictures(const char *folder, int levels)
     return found;
 }
 
+static tw_status too_long(const char *folder, const char *name, tw_error *error)
+{
+    return twi_fail(error, TW_INVALID_ARGUMENT, "the path of '%s' in '%s' is longer than %d bytes", name, folder,
+                    TWI_PATH_SIZE - 1);
+}
+
 /* The pictures of one class. */
 static tw_status gather_class(twi_gathering *g, const char *folder, const char *class, bool test, tw_error *error)
 {
@@ -126,9 +133,13 @@ static tw_status gather_class(twi_gathering *g, const char *folder, const char *
     DIR *directory = opendir(folder);
     if (!directory)
         return twi_fail_file(error, "list", folder);
-    for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;) {
-        if (!is_picture(item) || !twi_data_path(path, folder, item->d_name))
+    for (struct dirent *item; status == TW_OK && (item = twi_next_entry(directory, folder, &status, error));) {
+        if (!is_picture(item))
             continue;
+        if (!twi_data_path(path, folder, item->d_name)) {
+            status = too_long(folder, item->d_name, error);
+            break;
+        }
         const char *name = path + strlen(folder) - strlen(class); /* "cat/1.jpg", wherever that lies */
         status = twi_gather(g, &(twi_found){.path = path, .test = test}, name, class, error);
     }
@@ -144,8 +155,10 @@ static tw_status gather_classes(twi_gathering *g, const char *folder, bool test,
     DIR *directory = opendir(folder);
     if (!directory)
         return twi_fail_file(error, "list", folder);
-    for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;)
-        if (item->d_name[0] != '.' && twi_data_path(path, folder, item->d_name) && is_folder(path))
+    for (struct dirent *item; status == TW_OK && (item = twi_next_entry(directory, folder, &status, error));)
+        if (item->d_name[0] != '.' && !twi_data_path(path, folder, item->d_name))
+            status = too_long(folder, item->d_name, error);
+        else if (item->d_name[0] != '.' && is_folder(path))
             status = gather_class(g, path, item->d_name, test, error);
     closedir(directory);
     return status;
@@ -212,15 +225,19 @@ static tw_status gather_line(twi_gathering *g, const char *list, int number, cha
     struct stat about;
     if (!*file)
         return TW_OK;
-    if (*file == '/')
-        snprintf(path, sizeof path, "%s", file);
-    else if (!twi_data_path(path, g->directory, file))
-        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: the path is too long", list, number);
+    bool fits = *file == '/' ? snprintf(path, sizeof path, "%s", file) < TWI_PATH_SIZE
+                             : twi_data_path(path, g->directory, file);
+    if (!fits)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: the path is longer than %d bytes", list, number,
+                        TWI_PATH_SIZE - 1);
     bool there = stat(path, &about) == 0;
     if (!there && number == 1)
         return TW_OK; /* the columns' names */
     if (!there)
-        return twi_fail(error, TW_NOT_FOUND, "'%s', line %d: there is no file '%s'", list, number, path);
+        return twi_fail(error, TW_NOT_FOUND, "'%s', line %d: cannot read '%s': %s", list, number, path,
+                        strerror(errno));
+    if (!S_ISREG(about.st_mode)) /* a pipe would be waited for */
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: '%s' is no file", list, number, path);
     if (!*label)
         return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: expected 'file,label', found no label", list,
                         number);
@@ -292,7 +309,7 @@ static tw_status gather_all_records(twi_gathering *g, bool *any, tw_error *error
     DIR *directory = opendir(g->directory);
     if (!directory)
         return twi_fail_file(error, "list", g->directory);
-    for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;)
+    for (struct dirent *item; status == TW_OK && (item = twi_next_entry(directory, g->directory, &status, error));)
         if (twi_is_record_file(item->d_name)) {
             *any = true;
             status = twi_gather_records(g, item->d_name, error);

@@ -268,7 +268,7 @@ tw_status twi_image_read(const char *path, int channels, int side, twi_image *im
     char *bytes = NULL;
     size_t size;
     *image = (twi_image){0};
-    tw_status status = twi_file_read(path, MOST_FILE, &bytes, &size, error);
+    tw_status status = twi_file_read_any(path, MOST_FILE, &bytes, &size, error);
     if (status == TW_OK)
         status = twi_image_decode(bytes, size, channels, side, path, image, error);
     twi_free(bytes);

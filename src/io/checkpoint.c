@@ -75,17 +75,13 @@ static tw_status list_directory(const char *path, names *names, tw_error *error)
     DIR *directory = opendir(path);
     if (!directory)
         return twi_fail_file(error, "list", path);
-    while (errno = 0, (entry = readdir(directory))) {
+    while (status == TW_OK && (entry = twi_next_entry(directory, path, &status, error))) {
         char *name = twi_strdup(entry->d_name);
         if (!name || !twi_push(names, name)) {
             twi_free(name);
             status = twi_fail_memory(error, "listing a directory");
-            goto done;
         }
     }
-    if (errno != 0)
-        status = twi_fail_file(error, "list", path);
-done:
     closedir(directory);
     return status;
 }

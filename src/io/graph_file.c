@@ -298,7 +298,7 @@ static tw_status load_file(loader *l)
     char *bytes;
     size_t size;
     twi_text wire = {0};
-    tw_status status = twi_file_read(l->path, INT_MAX, &bytes, &size, l->error);
+    tw_status status = twi_file_read_any(l->path, INT_MAX, &bytes, &size, l->error);
     if (status != TW_OK)
         return status;
     const ProtobufCMessageDescriptor *kind = kind_of_text(bytes, size);

@@ -156,7 +156,7 @@ tw_status tw_tensor_read_npy(const char *path, tw_tensor **tensor, tw_error *err
     TWI_NEED(tensor, "tensor", error);
     char *bytes;
     size_t size;
-    tw_status status = twi_file_read(path, PTRDIFF_MAX, &bytes, &size, error);
+    tw_status status = twi_file_read_any(path, PTRDIFF_MAX, &bytes, &size, error);
     if (status != TW_OK)
         return status;
     tw_error found = {0};

@@ -124,7 +124,7 @@ tw_status twi_order_log_read(const char *path, twi_order_log *log, tw_error *err
     int64_t *free_at = NULL;
     TWI_ARRAY(twi_order_record) records = {0};
     *log = (twi_order_log){0};
-    status = twi_file_read(path, LIMIT, &bytes, &size, error);
+    status = twi_file_read_any(path, LIMIT, &bytes, &size, error);
     if (status != TW_OK)
         return status;
     reading r = {.path = path, .at = bytes, .error = error};

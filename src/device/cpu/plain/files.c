@@ -28,7 +28,7 @@ static tw_status run_read(const twi_run *r)
     size_t size = 0;
     if (!name)
         return twi_fail_memory(r->error, r->node);
-    tw_status status = twi_file_read(name, LARGEST_FILE, &bytes, &size, r->error);
+    tw_status status = twi_file_read_any(name, LARGEST_FILE, &bytes, &size, r->error);
     if (status == TW_OK && !twi_string_set(r->outputs[0], bytes, size))
         status = twi_fail_memory(r->error, r->node);
     twi_free(bytes);
