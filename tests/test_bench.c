@@ -293,6 +293,9 @@ static void files_are_written_where_they_were_asked_for(void **state)
     assert_prints("\"name\":\"current_examples_per_sec\"");
     assert_prints("\"name\":\"average_examples_per_sec\"");
     assert_prints("model.ckpt-12.index");
+    assert_runs(0, "rm logs/metric.log && ln -s /dev/full logs/metric.log");
+    assert_runs(1, SMALL "--num_batches 1 --benchmark_log_dir logs");
+    assert_prints("--benchmark_log_dir: cannot write 'logs/metric.log': No space left on device");
 }
 
 /* ---- where the time goes ----------------------------------------------------------------------------------------- */

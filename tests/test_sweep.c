@@ -72,12 +72,33 @@ static void a_sweep_that_is_stopped_is_gone_on_with(void **state)
     assert_prints("2 of 2, seed=2: loss ");
 }
 
+/* The folders of the runs are made with those above them; who cannot write there says where and why. */
+static void runs_lie_wherever_they_are_wanted_or_it_is_said_why_not(void **state)
+{
+    (void)state;
+    write_grid("f.ini", "seed = 1\\n");
+    assert_runs(0, "$T sweep f.ini --train-dir f/deep/down && ls f/deep/down/seed=1/checkpoint");
+    assert_runs(0, "mkdir -p g/seed=1/train.log");
+    assert_runs(1, "$T sweep f.ini --train-dir g");
+    assert_prints("tower sweep: cannot write 'g/seed=1/train.log': Is a directory");
+    assert_runs(1, "$T sweep f.ini --train-dir f.ini/below");
+    assert_prints("tower sweep: cannot make the directory 'f.ini/below/seed=1': Not a directory");
+    assert_runs(2, "$T sweep f.ini --train-dir $(printf 'long/%%.0s' $(seq 800))");
+    assert_prints("tower sweep: --train-dir: the path is too long, expected at most 3488 bytes, found 4000");
+    assert_runs(0, "ones=$(printf 1%%.0s $(seq 150)); (cat f.ini; echo learning-rate=0.$ones) | "
+                   "sed s/seed.*/seed=$ones/ >long.ini");
+    assert_runs(2, "$T sweep long.ini --train-dir h");
+    assert_prints(", are the name of its directory, which may be 255 bytes long");
+    assert_runs(1, "test -e h");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_is_trained_and_compared),
         cmocka_unit_test(one_that_fails_does_not_end_the_others),
         cmocka_unit_test(a_grid_that_cannot_be_is_refused_before_anything_runs),
+        cmocka_unit_test(runs_lie_wherever_they_are_wanted_or_it_is_said_why_not),
         cmocka_unit_test(a_sweep_that_is_stopped_is_gone_on_with),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -74,11 +74,18 @@ static void training_that_gets_no_better_ends_early_also_when_resumed(void **sta
         "--early-stopping 2 --train-dir s1";
     assert_runs(0, "%s --max-steps 2", run);
     assert_prints_not("stopped early");
+    assert_runs(0, "printf '{\"time\":' >>s1/eval.jsonl"); /* as a full disk leaves it */
+    assert_runs(0, "mv s1/eval.jsonl lines && mkdir s1/eval.jsonl");
+    assert_runs(1, "$T train --resume --train-dir s1 --max-steps 20"); /* what it has found so far is not known */
+    assert_prints("cannot read 's1/eval.jsonl': Is a directory");
+    assert_runs(0, "rmdir s1/eval.jsonl && mv lines s1/eval.jsonl");
     assert_runs(0, "$T train --resume --train-dir s1 --max-steps 20 --format json");
     assert_prints("\"event\":\"evaluation\"");
     assert_prints("\"stopped_early\":true");
     assert_prints("s1/model.ckpt-3\"");
     assert_prints_not("s1/model.ckpt-4\"");
+    assert_runs(0, "cut -c1-8 s1/eval.jsonl");
+    assert_prints("{\"time\":\n{\"time\":\n{\"time\":\n{\"time\":\n");
     assert_runs(2, SMALL_RUN "--early-stopping 2 --train-dir s2");
     assert_prints("--early-stopping goes by evaluations; say how often with --eval-every");
 }

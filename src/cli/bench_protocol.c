@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,17 +50,11 @@ static void print_info(const bench *b, const workload *w)
 
 /* ---- files of --benchmark_log_dir -------------------------------------------------------------------------- */
 
-static FILE *open_log(const bench *b, const char *name, const char *mode)
-{
-    char path[4096];
-    if (!b->log_dir)
-        return NULL;
-    snprintf(path, sizeof path, "%s/%s", b->log_dir, name);
-    FILE *file = fopen(path, mode);
-    if (!file)
-        complain("bench", "--benchmark_log_dir: cannot write '%s'", path);
-    return file;
-}
+/* One measurement, and whether a log of it was lost, which fails it: who asked for a log reads it. */
+typedef struct protocol {
+    const bench *b;
+    bool lost;
+} protocol;
 
 static void text_of_time(char text[40])
 {
@@ -69,11 +64,37 @@ static void text_of_time(char text[40])
     strftime(text, 40, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* A line of metric.log, as TensorFlow's benchmark logger writes them. */
-static void log_metric(const bench *b, const char *name, double value, int step)
+/* What is to be a line of a log; NULL: nobody wants one. */
+static FILE *begin_line(protocol *p, char **line, size_t *size)
 {
-    char now[40];
-    FILE *file = open_log(b, "metric.log", "a");
+    *line = NULL;
+    FILE *file = p->b->log_dir ? open_memstream(line, size) : NULL;
+    if (p->b->log_dir && !file)
+        p->lost = !complain("bench", "--benchmark_log_dir: %s", strerror(errno));
+    return file;
+}
+
+/* Closes it. */
+static void write_line(protocol *p, FILE *file, const char *name, bool append, char **line, size_t *size)
+{
+    char path[PATH_MAX];
+    bool good = fclose(file) == 0;
+    if (snprintf(path, sizeof path, "%s/%s", p->b->log_dir, name) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        good = false;
+    }
+    good = good && (append ? whole_line_append(path, *line, *size) : whole_file_write(path, *line, *size));
+    if (!good)
+        p->lost = !complain("bench", "--benchmark_log_dir: cannot write '%s': %s", path, strerror(errno));
+    free(*line);
+}
+
+/* A line of metric.log, as TensorFlow's benchmark logger writes them. */
+static void log_metric(protocol *p, const char *name, double value, int step)
+{
+    char now[40], *line;
+    size_t size;
+    FILE *file = begin_line(p, &line, &size);
     if (!file)
         return;
     text_of_time(now);
@@ -87,13 +108,15 @@ static void log_metric(const bench *b, const char *name, double value, int step)
     json_begin(&out, "extras", '[');
     json_end(&out);
     json_end(&out);
-    fclose(file);
+    write_line(p, file, "metric.log", true, &line, &size);
 }
 
-static void log_run(const bench *b, const workload *w)
+static void log_run(protocol *p, const workload *w)
 {
-    char now[40];
-    FILE *file = open_log(b, "benchmark_run.log", "w");
+    const bench *b = p->b;
+    char now[40], *line;
+    size_t size;
+    FILE *file = begin_line(p, &line, &size);
     if (!file)
         return;
     text_of_time(now);
@@ -110,7 +133,7 @@ static void log_run(const bench *b, const workload *w)
     json_integer(&out, "num_gpus", b->num_devices);
     json_text(&out, "variable_update", b->mode.name);
     json_end(&out);
-    fclose(file);
+    write_line(p, file, "benchmark_run.log", false, &line, &size);
 }
 
 /* ---- during ------------------------------------------------------------------------------------------------ */
@@ -123,7 +146,7 @@ static void warming_up(void *user)
 
 static void warm(void *user)
 {
-    const bench *b = user;
+    const bench *b = ((const protocol *)user)->b;
     puts("Done warm up");
     printf("Step\tImg/sec\ttotal_loss%s\n", b->workload.trainer.accuracy ? "\ttop_1_accuracy\ttop_5_accuracy" : "");
 }
@@ -139,14 +162,15 @@ static void print_step(const bench *b, const measurement *m, speed s)
 
 static void stepped(void *user, const measurement *m)
 {
-    const bench *b = user;
+    protocol *p = user;
+    const bench *b = p->b;
     if (m->steps != 1 && m->steps % b->display_every != 0)
         return;
     speed s = measured_speed(m, b->ewma);
     if (!b->as_json)
         print_step(b, m, s);
-    log_metric(b, "current_examples_per_sec", s.mean, m->steps);
-    log_metric(b, "total_loss", (double)m->last.loss, m->steps);
+    log_metric(p, "current_examples_per_sec", s.mean, m->steps);
+    log_metric(p, "total_loss", (double)m->last.loss, m->steps);
 }
 
 /* ---- after ------------------------------------------------------------------------------------------------- */
@@ -254,18 +278,19 @@ int bench_one(const bench *b)
     tw_error error = {0};
     measurement m;
     measure_options how = b->measure;
-    how.user = (void *)(uintptr_t)b;
+    protocol p = {.b = b};
+    how.user = &p;
     how.stepped = stepped;
     if (!b->as_json) {
         how.warming_up = warming_up;
         how.warm = warm;
         print_info(b, w);
     }
-    log_run(b, w);
+    log_run(&p, w);
     tw_status status = measure(w, &how, &m, &error);
     if (status == TW_OK) {
         double rate = (double)m.examples * m.steps / m.wall;
-        log_metric(b, "average_examples_per_sec", rate, m.steps);
+        log_metric(&p, "average_examples_per_sec", rate, m.steps);
         if (b->as_json)
             print_json(b, w, &m);
         else
@@ -277,5 +302,5 @@ int bench_one(const bench *b)
     }
     free(m.times);
     workload_close(w);
-    return status == TW_OK ? EXIT_DONE : failed("bench", &error);
+    return status != TW_OK ? failed("bench", &error) : p.lost ? EXIT_FAILED : EXIT_DONE;
 }

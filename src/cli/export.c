@@ -138,25 +138,27 @@ static bool add_array(struct archive *archive, const char *name, const char *fil
     char member[1024], buffer[1 << 14];
     FILE *from = fopen(file, "rb");
     struct archive_entry *entry = archive_entry_new();
-    bool good = from && entry && fseek(from, 0, SEEK_END) == 0;
+    bool is_read = from && fseek(from, 0, SEEK_END) == 0, is_written = entry;
     snprintf(member, sizeof member, "%s.npy", name);
-    if (good) {
+    if (is_read && is_written) {
         archive_entry_set_pathname(entry, member);
         archive_entry_set_size(entry, ftell(from));
         archive_entry_set_filetype(entry, AE_IFREG);
         archive_entry_set_perm(entry, 0644);
-        good = archive_write_header(archive, entry) == ARCHIVE_OK;
+        is_written = archive_write_header(archive, entry) == ARCHIVE_OK;
         rewind(from);
     }
-    for (size_t size; good && (size = fread(buffer, 1, sizeof buffer, from)) > 0;)
-        good = archive_write_data(archive, buffer, size) == (la_ssize_t)size;
-    if (!good)
-        snprintf(error->message, sizeof error->message, "cannot add '%s': %s", member,
-                 archive_error_string(archive) ? archive_error_string(archive) : strerror(errno));
+    for (size_t size; is_read && is_written && (size = fread(buffer, 1, sizeof buffer, from)) > 0;)
+        is_written = archive_write_data(archive, buffer, size) == (la_ssize_t)size;
+    is_read = is_read && !ferror(from); /* what is missing would be filled up with zeros */
+    if (!is_read) {
+        error->status = TW_DATA_LOSS;
+        snprintf(error->message, sizeof error->message, "cannot read '%.800s': %s", file, strerror(errno));
+    }
     archive_entry_free(entry);
     if (from)
         fclose(from);
-    return good;
+    return is_read && is_written;
 }
 
 /* All tensors that are numbers, each through a file of its own: NumPy's format is written in one place. */
@@ -180,31 +182,34 @@ static bool add_arrays(struct archive *archive, tw_checkpoint *checkpoint, const
 
 static bool export_arrays(const settings *s, const char *path)
 {
-    char scratch[PATH_MAX], beside[PATH_MAX];
+    char scratch[PATH_MAX + 64];
     int count = 0;
     tw_error error = {0};
     tw_checkpoint *checkpoint;
+    whole_file whole;
     if (tw_checkpoint_open(path, &checkpoint, &error) != TW_OK)
         return failed("export", &error) == EXIT_DONE;
-    snprintf(beside, sizeof beside, "%.4000s.tmp-%ld", s->file, (long)getpid());
-    snprintf(scratch, sizeof scratch, "%.4000s.tmp-%ld.npy", s->file, (long)getpid());
+    if (!whole_file_open(&whole, s->file)) {
+        tw_checkpoint_close(checkpoint);
+        return complain("export", "cannot write '%s': %s", s->file, strerror(errno));
+    }
+    snprintf(scratch, sizeof scratch, "%s.npy", whole.beside[0] ? whole.beside : s->file);
     struct archive *archive = archive_write_new();
     bool good = archive && archive_write_set_format_zip(archive) == ARCHIVE_OK &&
                 archive_write_set_format_option(archive, "zip", "compression", "store") == ARCHIVE_OK &&
-                archive_write_open_filename(archive, beside) == ARCHIVE_OK;
-    if (!good)
-        snprintf(error.message, sizeof error.message, "cannot write '%s': %s", s->file,
-                 archive ? archive_error_string(archive) : "out of memory");
-    good = good && add_arrays(archive, checkpoint, scratch, &count, &error);
-    if (archive)
-        good = archive_write_free(archive) == ARCHIVE_OK && good;
+                archive_write_open_FILE(archive, whole.file) == ARCHIVE_OK &&
+                add_arrays(archive, checkpoint, scratch, &count, &error) && archive_write_close(archive) == ARCHIVE_OK;
+    if (!good && !error.message[0])
+        snprintf(error.message, sizeof error.message, "cannot write '%.800s': %s", s->file,
+                 archive && archive_errno(archive) ? strerror(archive_errno(archive)) : "out of memory");
+    archive_write_free(archive);
     tw_checkpoint_close(checkpoint);
     unlink(scratch);
-    good = good && rename(beside, s->file) == 0;
-    if (!good) {
-        unlink(beside);
-        return complain("export", "%s", error.message[0] ? error.message : strerror(errno));
-    }
+    bool written = whole_file_close(&whole, good);
+    if (!good)
+        return complain("export", "%s", error.message);
+    if (!written)
+        return complain("export", "cannot write '%s': %s", s->file, strerror(errno));
     printf("%s: %d arrays; numpy.load('%s') reads them\n", s->file, count, s->file);
     return true;
 }

@@ -163,10 +163,11 @@ cJSON *json_read(const char *command, const char *path)
     FILE *file = fopen(path, "rb");
     char *text = file ? malloc(MOST_BYTES + 1) : NULL;
     size_t size = text ? fread(text, 1, MOST_BYTES + 1, file) : 0;
-    if (!text || ferror(file))
+    bool whole = text && !ferror(file);
+    if (!whole)
         complain(command, "cannot read '%s': %s", path, strerror(errno));
-    cJSON *found = text && size <= MOST_BYTES ? cJSON_ParseWithLength(text, size) : NULL;
-    if (text && !cJSON_IsObject(found)) {
+    cJSON *found = whole && size <= MOST_BYTES ? cJSON_ParseWithLength(text, size) : NULL;
+    if (whole && !cJSON_IsObject(found)) {
         complain(command, "'%s' is no JSON object", path);
         cJSON_Delete(found);
         found = NULL;

@@ -45,6 +45,7 @@ typedef struct tasks {
     int code;                            /* of the first that failed, of its own accord if one did */
     int stop;                            /* the signal that all are asked to stop by; 0: none */
     int running;
+    pid_t launcher;
     struct rlimit files;                 /* as it was given to the launcher */
 } tasks;
 
@@ -90,7 +91,7 @@ static void become(const tasks *t, int task)
 {
     char text[MOST_TASKS * 12], number[32];
     setpgid(0, 0); /* what the terminal sends comes by way of the launcher */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signals_end_with(t->launcher);
     size_t used = 0;
     for (int i = 0; i < t->count; i++) {
         used += (size_t)(i == task ? snprintf(text + used, sizeof text - used, "-")
@@ -424,7 +425,7 @@ static int run_again_and_again(tasks *t, int words)
             complain("launch", "restart %" PRId64 " of %" PRId64 " after exit code %d", restart, t->s->max_restarts,
                      code);
         *t = (tasks){.s = t->s, .words = t->words, .count = t->count, .start_theirs = t->start_theirs,
-                     .files = t->files, .resume = true};
+                     .files = t->files, .launcher = t->launcher, .resume = true};
         code = run_tasks(t);
     }
     return code;
@@ -433,7 +434,7 @@ static int run_again_and_again(tasks *t, int words)
 static int run(const void *given)
 {
     const settings *s = given;
-    tasks t = {.s = s, .start_theirs = starts_tasks(s->words.items[0])};
+    tasks t = {.s = s, .launcher = getpid(), .start_theirs = starts_tasks(s->words.items[0])};
     const char *number;
     int count = s->words.count, code = EXIT_USAGE;
     t.count = t.start_theirs ? 1 : s->tasks == NOT_GIVEN ? TASKS : (int)s->tasks;

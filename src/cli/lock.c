@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "command.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 enum { HOST_SIZE = 65 };
+enum { MOST_FOLDER = PATH_MAX - 96 }; /* names of files in it are up to 80 bytes long */
 
 /* Who wrote a lock file. */
 typedef struct holder {
@@ -51,28 +53,6 @@ static void write_holder(int file)
         return; /* the lock holds all the same; who has it cannot be said then */
 }
 
-static bool make_directories(const char *path, bool *made)
-{
-    char part[PATH_MAX];
-    struct stat about;
-    *made = false;
-    for (const char *at = path + 1; *path; at++) {
-        if (*at && *at != '/')
-            continue;
-        snprintf(part, sizeof part, "%.*s", (int)(at - path), path);
-        bool made_part = mkdir(part, 0777) == 0;
-        int reason = errno; /* why not, which is not what stat() then says */
-        *made |= made_part;
-        if (!made_part && stat(part, &about) != 0) {
-            errno = reason;
-            return false;
-        }
-        if (!*at)
-            break;
-    }
-    return true;
-}
-
 /* Where a file system has no locks, a process that answers holds it. */
 static bool seems_alive(const holder *h)
 {
@@ -85,8 +65,11 @@ static bool seems_alive(const holder *h)
 static bool is_still_there(const lock *lock)
 {
     struct stat opened, there;
-    return fstat(lock->file, &opened) == 0 && stat(lock->path, &there) == 0 && opened.st_ino == there.st_ino &&
-           opened.st_dev == there.st_dev;
+    if (fstat(lock->file, &opened) != 0)
+        return true; /* who cannot know must not look again and again */
+    if (stat(lock->path, &there) != 0)
+        return errno != ENOENT;
+    return opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
 }
 
 static bool refuse(const char *command, lock *lock, const holder *h)
@@ -109,10 +92,13 @@ bool lock_take(const char *command, const char *directory, lock *lock)
 {
     *lock = (struct lock){.file = -1};
     snprintf(lock->directory, sizeof lock->directory, "%s", directory);
-    if (!make_directories(directory, &lock->made_directory))
+    if (strlen(directory) > MOST_FOLDER)
+        return complain(command,
+                        "the path '%s' is too long for a train directory: expected at most %d bytes, found %zu",
+                        directory, MOST_FOLDER, strlen(directory));
+    if (!make_folders(directory, &lock->made_directory))
         return complain(command, "cannot make the directory '%s': %s", directory, strerror(errno));
-    if (snprintf(lock->path, sizeof lock->path, "%s/lock", directory) >= (int)sizeof lock->path)
-        return complain(command, "the path of '%s' is too long", directory);
+    snprintf(lock->path, sizeof lock->path, "%s/lock", directory);
     for (;;) {
         lock->file = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (lock->file < 0)

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static atomic_int stop_signal, save_wanted; /* what handlers may touch is a global */
@@ -48,6 +49,13 @@ static void note_save(int number)
 {
     (void)number;
     save_wanted = 1;
+}
+
+void signals_end_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) /* nobody is there any more who would wait for what this process does */
+        _exit(128 + SIGTERM);
 }
 
 static void watch(int number, void (*handler)(int))

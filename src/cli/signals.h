@@ -4,6 +4,7 @@
 #define CLI_SIGNALS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* First of all in main(): handlers will run on a thread of their own, and on no other. A kernel of oneDNN (its sgemm
  * for AVX2) computes with the stack pointer in a buffer on the heap; the frame of a handler that comes just then
@@ -13,6 +14,9 @@ void signals_begin(void);
 /* In a child that becomes another program: signals are blocked there as they were here before, and those that ask to
  * stop, which may have come since it began, end it. */
 void signals_hand_on(void);
+
+/* In a child: TERM comes when its parent, process `parent`, ends, also if that was before this call. */
+void signals_end_with(pid_t parent);
 
 /* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program. The
  * first of them writes `say` to stderr, a line for what may take long to stop; NULL: nothing. */

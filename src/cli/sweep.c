@@ -6,6 +6,7 @@
 #include "json.h"
 #include "signals.h"
 #include "training.h"
+#include "whole_file.h"
 #include "word.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +17,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -42,7 +42,7 @@ typedef struct run_state {
     int choice[MOST_AXES]; /* of each axis' values */
     char name[NAME_SIZE];  /* "learning-rate=0.1,batch-size=32" */
     pid_t process;         /* 0: not running */
-    bool begun, ended;
+    bool ended;
     int code;
     /* what its output says */
     int64_t steps;
@@ -58,6 +58,7 @@ typedef struct sweep {
     run_state *runs;
     int count;
     char program[PATH_MAX];
+    pid_t process; /* this one */
 } sweep;
 
 /* ---- the grid -------------------------------------------------------------------------------------------------- */
@@ -114,15 +115,25 @@ static void name_runs(sweep *w)
 }
 
 /* Each run has a directory of its own: else one would go on from what another has learned. */
-static bool names_differ(const sweep *w)
+static bool names_are_good(const sweep *w)
 {
+    enum { MOST_BELOW = NAME_SIZE + 96, MOST_FOLDER = PATH_MAX - MOST_BELOW };
+    if (strlen(w->s->directory) > MOST_FOLDER)
+        return complain("sweep", "--train-dir: the path is too long, expected at most %d bytes, found %zu", MOST_FOLDER,
+                        strlen(w->s->directory));
+    for (int i = 0; i < w->count; i++)
+        if (strlen(w->runs[i].name) > NAME_MAX)
+            return complain("sweep",
+                            "'%s': the values of a run, '%.60s...', are the name of its directory, which may be %d "
+                            "bytes long",
+                            w->s->file, w->runs[i].name, NAME_MAX);
     for (int i = 0; i < w->count; i++)
         for (int k = 0; k < i; k++)
             if (strcmp(w->runs[i].name, w->runs[k].name) == 0)
                 return complain("sweep",
                                 "'%s': two runs would have the directory '%s': a value stands there twice, or values "
-                                "differ in '/' and '_' alone, or behind %d letters",
-                                w->s->file, w->runs[i].name, NAME_SIZE - 1);
+                                "differ in '/' and '_' alone",
+                                w->s->file, w->runs[i].name);
     return true;
 }
 
@@ -155,28 +166,28 @@ static bool options_are_good(const sweep *w)
 
 static void path_of(const sweep *w, const run_state *r, const char *file, char path[PATH_MAX])
 {
-    snprintf(path, PATH_MAX, "%.2000s/%s%s", w->s->directory, r->name, file);
+    snprintf(path, PATH_MAX, "%s/%s%s", w->s->directory, r->name, file);
 }
 
 /* In the new process: goes on where an earlier sweep was ended. */
-static void become_training(const sweep *w, const run_state *r)
+static void become_training(const sweep *w, const run_state *r, int log)
 {
-    char words[MOST_AXES][NAME_SIZE], directory[PATH_MAX], log[PATH_MAX], checkpoint[PATH_MAX];
+    char words[MOST_AXES][NAME_SIZE], directory[PATH_MAX], checkpoint[PATH_MAX];
     char *arguments[MOST_AXES + 10];
     int count = 0;
     path_of(w, r, "", directory);
-    path_of(w, r, "/train.log", log);
     path_of(w, r, "/checkpoint", checkpoint);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* it saves, and a sweep that is started again goes on with it */
+    signals_end_with(w->process); /* it saves, and a sweep that is started again goes on with it */
     setpgid(0, 0); /* Ctrl-C reaches the sweep alone, which passes it on: two would end a run without saving */
-    int file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+    if (dup2(log, STDERR_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0) {
+        complain("sweep", "cannot print into '%s/train.log': %s", directory, strerror(errno));
         _exit(EXIT_FAILED);
+    }
     const char *const fixed[] = {w->program,    "train",   "--config", w->s->file,
                                  "--train-dir", directory, "--format", "json"};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         arguments[count++] = (char *)fixed[i];
-    if (access(checkpoint, F_OK) == 0)
+    if (access(checkpoint, F_OK) == 0 || errno != ENOENT)
         arguments[count++] = (char *)"--resume";
     for (int k = 0; k < w->num_axes; k++) {
         option_word(w, r, k, words[k]);
@@ -185,21 +196,28 @@ static void become_training(const sweep *w, const run_state *r)
     arguments[count] = NULL;
     signals_hand_on();
     execv(w->program, arguments);
+    complain("sweep", "cannot start '%s': %s", w->program, strerror(errno));
     _exit(EXIT_FAILED);
 }
 
 static bool begin_run(const sweep *w, run_state *r)
 {
-    char directory[PATH_MAX];
+    char directory[PATH_MAX], log[PATH_MAX];
+    bool made;
     path_of(w, r, "", directory);
-    r->begun = true;
-    if ((mkdir(w->s->directory, 0777) != 0 && errno != EEXIST) || (mkdir(directory, 0777) != 0 && errno != EEXIST))
+    path_of(w, r, "/train.log", log);
+    if (!make_folders(directory, &made))
         return complain("sweep", "cannot make the directory '%s': %s", directory, strerror(errno));
+    int file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0)
+        return complain("sweep", "cannot write '%s': %s", log, strerror(errno));
     fflush(NULL);
     r->process = fork();
     if (r->process == 0)
-        become_training(w, r);
-    return r->process > 0 || complain("sweep", "cannot start a process: %s", strerror(errno));
+        become_training(w, r, file);
+    int reason = errno;
+    close(file);
+    return r->process > 0 || complain("sweep", "cannot start a process for '%s': %s", r->name, strerror(reason));
 }
 
 static void take_event(run_state *r, const cJSON *event)
@@ -216,7 +234,8 @@ static void take_event(run_state *r, const cJSON *event)
     } else if (strcmp(name, "end") == 0) {
         r->seconds = json_number_of(event, "seconds", 0) + (isnan(r->seconds) ? 0 : r->seconds);
     } else if (strcmp(name, "error") == 0) {
-        snprintf(r->error, sizeof r->error, "%s", json_text_of(event, "message"));
+        const char *message = json_text_of(event, "message");
+        snprintf(r->error, sizeof r->error, "%s", message ? message : "");
     }
 }
 
@@ -227,12 +246,17 @@ static void read_output(const sweep *w, run_state *r)
     size_t room = 0;
     path_of(w, r, "/train.log", path);
     FILE *file = fopen(path, "r");
+    errno = file ? 0 : errno;
     while (file && getline(&line, &room, file) > 0) {
         cJSON *event = cJSON_Parse(line);
         take_event(r, event);
         if (!event && line[0])
             snprintf(r->error, sizeof r->error, "%.*s", (int)strcspn(line, "\n"), line);
         cJSON_Delete(event);
+    }
+    if ((!file || !feof(file)) && r->code == EXIT_DONE) { /* what it came to is not known */
+        r->code = EXIT_FAILED;
+        snprintf(r->error, sizeof r->error, "cannot read its train.log: %s", strerror(errno));
     }
     free(line);
     if (file)
@@ -405,7 +429,7 @@ static int code_of(const sweep *w)
 static int run(const void *given)
 {
     const settings *s = given;
-    sweep w = {.s = s};
+    sweep w = {.s = s, .process = getpid()};
     int code = EXIT_FAILED;
     ssize_t length = readlink("/proc/self/exe", w.program, sizeof w.program - 1);
     if (length <= 0) {
@@ -417,7 +441,7 @@ static int run(const void *given)
         bool good = read_grid(&w);
         if (good)
             name_runs(&w);
-        if (good && names_differ(&w) && options_are_good(&w)) {
+        if (good && names_are_good(&w) && options_are_good(&w)) {
             signals_watch(NULL);
             if (s->format == FORMAT_TEXT)
                 printf("%d runs, %" PRId64 " at once, below %s\n", w.count, s->at_once, s->directory);

@@ -7,6 +7,7 @@
 #include "painter.h"
 #include "progress.h"
 #include "scores.h"
+#include "whole_file.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -31,12 +32,14 @@ static void take_accuracy(validation *v, int64_t step, double accuracy)
 }
 
 /* What was measured before this session began; of steps that are done again nothing is known. */
-static void read_history(validation *v, int64_t steps_done)
+static bool read_history(validation *v, int64_t steps_done)
 {
     char path[PATH_MAX], *line = NULL;
     size_t room = 0;
     history_path(v, path);
     FILE *file = fopen(path, "r");
+    bool good = file || errno == ENOENT;
+    errno = good ? 0 : errno;
     while (file && getline(&line, &room, file) > 0) {
         cJSON *entry = cJSON_Parse(line);
         int64_t step = json_integer_of(entry, "step", -1);
@@ -45,16 +48,22 @@ static void read_history(validation *v, int64_t steps_done)
             take_accuracy(v, step, accuracy);
         cJSON_Delete(entry);
     }
+    good = good && (!file || feof(file)); /* else early stopping would count from the wrong one */
+    if (!good)
+        complain("train", "cannot read '%s': %s", path, strerror(errno));
     free(line);
     if (file)
         fclose(file);
+    return good;
 }
 
 static bool write_history(const validation *v, const tw_scores *scores)
 {
     char path[PATH_MAX], time[64];
     history_path(v, path);
-    FILE *file = fopen(path, "a");
+    char *line = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&line, &size);
     if (!file)
         return complain("train", "cannot write '%s': %s", path, strerror(errno));
     json out = {.file = file};
@@ -62,8 +71,10 @@ static bool write_history(const validation *v, const tw_scores *scores)
     json_text(&out, "time", time_of_day(time, sizeof time));
     scores_json(&out, scores, v->data, scores->classes <= MOST_MATRIX);
     json_end(&out);
-    bool good = fclose(file) == 0;
-    return good || complain("train", "cannot write '%s': %s", path, strerror(errno));
+    bool good = (fclose(file) == 0 && whole_line_append(path, line, size)) ||
+                complain("train", "cannot write '%s': %s", path, strerror(errno));
+    free(line);
+    return good;
 }
 
 /* Each device that a tower runs on, once. */
@@ -83,14 +94,15 @@ static void find_devices(validation *v, tw_trainer *trainer)
 static bool share_history(validation *v, int64_t steps_done)
 {
     tw_error error = {0};
-    if (tw_devices_task(v->devices) == 0)
-        read_history(v, steps_done);
+    bool good = tw_devices_task(v->devices) != 0 || read_history(v, steps_done);
     struct history {
         double best;
-        int64_t best_step, worse;
-    } history = {v->best, v->best_step, v->worse};
+        int64_t best_step, worse, good;
+    } history = {v->best, v->best_step, v->worse, good};
     if (tw_devices_share(v->devices, &history, sizeof history, &error) != TW_OK)
         return failed("train", &error) == EXIT_DONE;
+    if (!history.good)
+        return false;
     v->best = history.best;
     v->best_step = history.best_step;
     v->worse = history.worse;

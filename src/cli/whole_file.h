@@ -24,4 +24,11 @@ bool whole_file_close(whole_file *whole, bool good);
 /* All three in one. */
 bool whole_file_write(const char *path, const void *bytes, size_t size);
 
+/* A line, which must have its end, behind those that a file has: all of it, brought to the disk, or nothing. What an
+ * earlier process left of a line is ended first, so that this one is not lost with it. */
+bool whole_line_append(const char *path, const char *line, size_t size);
+
+/* The folder with those above it, as mkdir -p; *made: whether any of them was not there. False, with errno. */
+bool make_folders(const char *path, bool *made);
+
 #endif
