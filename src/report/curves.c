@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -105,12 +106,13 @@ static void forget_from(run_log *l, int64_t step)
     }
 }
 
-static void read_file(run_log *l, const char *path)
+static tw_status read_file(run_log *l, const char *path, tw_error *error)
 {
     tw_event_reader *reader;
     tw_event event;
-    if (tw_event_reader_open(path, &reader, NULL) != TW_OK)
-        return;
+    tw_status status = tw_event_reader_open(path, &reader, error);
+    if (status != TW_OK)
+        return status;
     while (tw_event_reader_next(reader, &event, NULL) == TW_OK) { /* up to where a killed run's file was cut */
         if (event.kind == TW_EVENT_SCALAR)
             add_scalar(l, &event);
@@ -120,6 +122,7 @@ static void read_file(run_log *l, const char *path)
             forget_from(l, event.step);
     }
     tw_event_reader_close(reader);
+    return TW_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -133,18 +136,29 @@ static tw_status read_directory(run_log *l, const char *directory, int *files, t
     char *names[MOST_FILES], path[PATH_MAX];
     DIR *folder = opendir(directory);
     *files = 0;
-    if (!folder)
+    if (!folder && errno == ENOENT)
         return report_fail(error, TW_NOT_FOUND, "there is no directory '%s'", directory);
-    for (struct dirent *entry; *files < MOST_FILES && (entry = readdir(folder));)
-        if (strncmp(entry->d_name, "events.out.tfevents.", 20) == 0 && (names[*files] = strdup(entry->d_name)))
-            ++*files;
+    if (!folder)
+        return report_fail(error, TW_UNAVAILABLE, "cannot list '%s': %s", directory, strerror(errno));
+    tw_status status = TW_OK;
+    errno = 0;
+    for (struct dirent *entry; *files < MOST_FILES && (entry = readdir(folder)); errno = 0)
+        if (strncmp(entry->d_name, "events.out.tfevents.", 20) == 0) {
+            names[*files] = strdup(entry->d_name);
+            l->out_of_memory = l->out_of_memory || !names[*files];
+            *files += names[*files] != NULL;
+        }
+    if (errno)
+        status = report_fail(error, TW_UNAVAILABLE, "cannot list '%s': %s", directory, strerror(errno));
     closedir(folder);
     qsort(names, (size_t)*files, sizeof *names, by_name);
     for (int i = 0; i < *files; i++) {
-        if (snprintf(path, sizeof path, "%s/%s", directory, names[i]) < (int)sizeof path)
-            read_file(l, path);
+        if (status == TW_OK && snprintf(path, sizeof path, "%s/%s", directory, names[i]) < (int)sizeof path)
+            status = read_file(l, path, error);
         free(names[i]);
     }
+    if (status != TW_OK)
+        return status;
     return l->out_of_memory ? report_fail(error, TW_RESOURCE_EXHAUSTED, "out of memory") : TW_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -52,32 +53,41 @@ void report_text(FILE *out, const char *text)
 
 /* ---- files of a run -------------------------------------------------------------------------------------------- */
 
-/* The whole of a file, ended by a 0; NULL if it is not there. */
-static char *read_whole(const char *directory, const char *name)
+/* The whole of a file, ended by a 0; *text NULL: it is not there. What is there and cannot be read is an error, for a
+ * page without it would look like one of a run that has none. */
+static tw_status read_whole(const char *directory, const char *name, char **text, tw_error *error)
 {
-    char path[PATH_MAX];
-    char *text = NULL;
+    char path[PATH_MAX], block[1 << 14];
     size_t size = 0;
-    FILE *out,
-        *in = snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path ? fopen(path, "re") : NULL;
-    if (!in)
-        return NULL;
-    if ((out = open_memstream(&text, &size))) {
-        char block[1 << 14];
-        for (size_t got; (got = fread(block, 1, sizeof block, in)) > 0;)
-            fwrite(block, 1, got, out);
-        fclose(out);
-    }
-    fclose(in);
-    return text;
+    *text = NULL;
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return report_fail(error, TW_INVALID_ARGUMENT, "the path of '%s' in '%s' is too long", name, directory);
+    FILE *in = fopen(path, "re"), *out = in ? open_memstream(text, &size) : NULL;
+    if (!in && errno == ENOENT)
+        return TW_OK;
+    bool good = in && out;
+    for (size_t got; good && (got = fread(block, 1, sizeof block, in)) > 0;)
+        good = fwrite(block, 1, got, out) == got;
+    good = good && !ferror(in);
+    int reason = errno;
+    if (out)
+        good = fclose(out) == 0 && good;
+    if (in)
+        fclose(in);
+    if (good)
+        return TW_OK;
+    free(*text);
+    *text = NULL;
+    return report_fail(error, TW_UNAVAILABLE, "cannot read '%s': %s", path, strerror(reason));
 }
 
-static cJSON *read_json(const char *directory, const char *name)
+static tw_status read_json(const char *directory, const char *name, cJSON **json, tw_error *error)
 {
-    char *text = read_whole(directory, name);
-    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    char *text;
+    tw_status status = read_whole(directory, name, &text, error);
+    *json = text ? cJSON_Parse(text) : NULL;
     free(text);
-    return json;
+    return status;
 }
 
 static void write_json(const cJSON *json, FILE *out)
@@ -88,9 +98,10 @@ static void write_json(const cJSON *json, FILE *out)
 }
 
 /* eval.jsonl: an object a line, of each evaluation; all but the last without their matrix. */
-static void write_evaluations(const char *directory, FILE *out)
+static tw_status write_evaluations(const char *directory, FILE *out, tw_error *error)
 {
-    char *text = read_whole(directory, "eval.jsonl");
+    char *text;
+    tw_status status = read_whole(directory, "eval.jsonl", &text, error);
     int written = 0;
     fputs("[", out);
     for (char *line = text; line && *line;) {
@@ -108,6 +119,7 @@ static void write_evaluations(const char *directory, FILE *out)
     }
     fputs("]", out);
     free(text);
+    return status;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------------------------- */
@@ -175,13 +187,17 @@ static void write_name(const char *directory, FILE *out)
 static tw_status write_run(const char *directory, FILE *out, tw_error *error)
 {
     int files = 0;
-    cJSON *run = read_json(directory, "run.json"), *step = read_json(directory, "step.json");
+    cJSON *run = NULL, *step = NULL;
+    tw_status status = read_json(directory, "run.json", &run, error);
+    if (status == TW_OK)
+        status = read_json(directory, "step.json", &step, error);
     fputs("{\"name\":", out);
     write_name(directory, out);
     fputs(",\"directory\":", out);
     report_text(out, directory);
     fputs(",", out);
-    tw_status status = report_curves(directory, out, &files, error);
+    if (status == TW_OK)
+        status = report_curves(directory, out, &files, error);
     if (status == TW_OK && files == 0 && !run && !step)
         status = report_fail(error, TW_NOT_FOUND,
                              "'%s' is no train directory: it has no event log, no run.json, no step.json", directory);
@@ -189,7 +205,7 @@ static tw_status write_run(const char *directory, FILE *out, tw_error *error)
         fputs(",\"run\":", out);
         write_json(run, out);
         fputs(",\"evaluations\":", out);
-        write_evaluations(directory, out);
+        status = write_evaluations(directory, out, error);
         fputs(",\"pictures\":", out);
         report_pictures(run, out);
         fputs(",\"step\":", out);
