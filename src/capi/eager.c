@@ -9,7 +9,8 @@
 #include <tensorflow/c/c_api_experimental.h>
 #include <tensorflow/c/eager/c_api_experimental.h>
 
-#define FIRST_CPU "/job:localhost/replica:0/task:0/device:CPU:0"
+#define TASK "/job:localhost/replica:0/task:0"
+#define FIRST_CPU TASK "/device:CPU:0"
 
 struct TFE_ContextOptions {
     TF_SessionOptions *session;
@@ -210,6 +211,47 @@ void TFE_ContextSetJitCompileRewrite(TFE_Context *ctx, unsigned char enable, TF_
 {
     (void)enable;
     TFE_ContextAsyncWait(ctx, status);
+}
+
+void TFE_HostAddressSpace(TFE_Context *ctx, TF_Buffer *buf)
+{
+    wire name = {0};
+    TF_Status status = {0};
+    (void)ctx;
+    wire_append(&name, TASK, strlen(TASK));
+    fill_buffer(buf, &name, &status);
+    free(status.message);
+}
+
+void TFE_GetExecutedOpNames(TFE_Context *ctx, TF_Buffer *buf, TF_Status *status)
+{
+    TFE_ContextAsyncWait(ctx, status);
+    TFE_ContextExportRunMetadata(ctx, buf, status);
+}
+
+void TFE_SetLogicalCpuDevices(TFE_Context *ctx, int num_cpus, const char *prefix, TF_Status *status)
+{
+    int count = 0;
+    TF_DeviceList *devices = TFE_ContextListDevices(ctx, status);
+    for (int i = 0; devices && is_ok(status) && i < TF_DeviceListCount(devices); i++) {
+        const char *type = TF_DeviceListType(devices, i, status);
+        count += type && strcmp(type, "CPU") == 0;
+    }
+    TF_DeleteDeviceList(devices);
+    (void)prefix;
+    if (is_ok(status) && count != num_cpus)
+        set_status(status, TF_UNIMPLEMENTED,
+                   "a context keeps the devices that its ConfigProto says (device_count): it has %d CPUs, and not %d",
+                   count, num_cpus);
+}
+
+void TFE_InitializeLocalOnlyContext(TFE_Context *ctx, int keep_alive_secs, const void *proto, size_t proto_len,
+                                    TF_Status *status)
+{
+    (void)keep_alive_secs;
+    TFE_ContextAsyncWait(ctx, status);
+    if (!wire_is_message(proto, proto_len))
+        set_status(status, TF_INVALID_ARGUMENT, "Invalid tensorflow.ServerDef protocol buffer");
 }
 
 bool TFE_IsCustomDevice(TFE_Context *ctx, const char *device_name)
@@ -520,6 +562,30 @@ TFE_TensorHandle *TFE_TensorHandleCopyToDevice(TFE_TensorHandle *h, TFE_Context 
         return NULL;
     }
     return copy_handle(h, tw_devices_info(devices, device).name, status);
+}
+
+TFE_TensorHandle *TFE_NewTensorHandleFromDeviceMemory(TFE_Context *ctx, const char *device_name, TF_DataType dtype,
+                                                      const int64_t *dims, int num_dims, void *data, size_t len,
+                                                      void (*deallocator)(void *data, size_t len, void *arg),
+                                                      void *deallocator_arg, TF_Status *status)
+{
+    const tw_devices *devices = tw_session_devices(tower_session_of(ctx->session));
+    int device = tw_devices_find(devices, device_name);
+    const char *name = device < 0 ? NULL : tw_devices_info(devices, device).name;
+    TF_Tensor *tensor = TF_NewTensor(dtype, dims, num_dims, data, len, deallocator, deallocator_arg);
+    TF_SetStatus(status, TF_OK, "");
+    if (!name)
+        set_status(status, TF_INVALID_ARGUMENT, "%s unknown device.", device_name);
+    else if (!strstr(name, "CPU"))
+        set_status(status, TF_UNIMPLEMENTED, "handles' tensors lie in the memory of the host, and not in that of %s",
+                   name);
+    else if (!tensor)
+        set_status(status, TF_INVALID_ARGUMENT, "%zu bytes are not enough for a tensor of type %d and these dimensions",
+                   len, dtype);
+    if (is_ok(status))
+        return new_handle(tensor, (TF_Output){0}, name, status);
+    TF_DeleteTensor(tensor);
+    return NULL;
 }
 
 /* ---- how a tensor lies on its device: as it is ------------------------------------------------------------------ */

@@ -38,5 +38,6 @@ TFE_TensorHandle *handle_in(TFE_Context *context, TFE_TensorHandle *handle, TF_S
 /* What calls functions is built anew from now on: one of them is about to go. */
 void forget_calls(TFE_Context *context);
 void free_built(TFE_Context *context);
+const TF_OperationDescription *description_of(const TFE_Op *op); /* its attributes and device */
 
 #endif

@@ -439,6 +439,11 @@ void TFE_OpSetAttrShapeList(TFE_Op *op, const char *attr_name, const int64_t **d
     TF_SetAttrShapeList(op->about, attr_name, dims, num_dims, num_values);
 }
 
+const TF_OperationDescription *description_of(const TFE_Op *op)
+{
+    return op->about;
+}
+
 /* An operation's attributes are the operation itself. */
 const TFE_OpAttrs *TFE_OpGetAttrs(const TFE_Op *op)
 {

@@ -183,6 +183,84 @@ const char *TF_GetNumberAttrForOpListInput(const char *op_name, int input_index,
     return attr;
 }
 
+struct TF_AttrBuilder {
+    char *op;
+    TF_OperationDescription *about; /* of no graph */
+};
+
+TF_AttrBuilder *TF_NewAttrBuilder(const char *op_name)
+{
+    TF_AttrBuilder *builder = calloc(1, sizeof *builder);
+    if (!builder)
+        return NULL;
+    *builder = (TF_AttrBuilder){.op = strdup(op_name), .about = TF_NewOperation(NULL, op_name, "")};
+    if (builder->op && builder->about)
+        return builder;
+    TF_DeleteAttrBuilder(builder);
+    return NULL;
+}
+
+void TF_DeleteAttrBuilder(TF_AttrBuilder *builder)
+{
+    if (builder) {
+        delete_description(builder->about);
+        free(builder->op);
+    }
+    free(builder);
+}
+
+void TF_AttrBuilderSetType(TF_AttrBuilder *builder, const char *attr_name, TF_DataType value)
+{
+    if (!described_value(builder->about, attr_name))
+        TF_SetAttrType(builder->about, attr_name, value);
+}
+
+void TF_AttrBuilderSetTypeList(TF_AttrBuilder *builder, const char *attr_name, const TF_DataType *values,
+                               int num_values)
+{
+    if (!described_value(builder->about, attr_name))
+        TF_SetAttrTypeList(builder->about, attr_name, values, num_values);
+}
+
+/* The type that an attribute has been told to be; 0: none, or a list. */
+static TF_DataType told_type(const TF_AttrBuilder *builder, const char *attr)
+{
+    enum { TYPE = 6 };
+    const wire *value = described_value(builder->about, attr);
+    wire_field field;
+    wire_reader r = value ? wire_read(value->data, value->size) : (wire_reader){0};
+    return value && wire_next(&r, &field) && field.number == TYPE ? (TF_DataType)field.value : (TF_DataType)0;
+}
+
+static bool takes_type(const tw_op_attr *attr, TF_DataType type)
+{
+    for (int i = 0; i < attr->num_types; i++)
+        if ((TF_DataType)attr->types[i] == type)
+            return true;
+    return attr->num_types == 0;
+}
+
+void TF_AttrBuilderCheckCanRunOnDevice(TF_AttrBuilder *builder, const char *device_type, TF_Status *status)
+{
+    const tw_op_info *op = find_op(builder->op);
+    bool is_device = strcmp(device_type, "CPU") == 0 || strcmp(device_type, "GPU") == 0;
+    TF_SetStatus(status, TF_OK, "");
+    if (!op || !is_device)
+        set_status(status, TF_NOT_FOUND, "No registered '%s' OpKernel for %s devices compatible with node {{node %s}}",
+                   builder->op, device_type, builder->op);
+    for (int i = 0; is_ok(status) && i < op->num_attrs; i++) {
+        const tw_op_attr *attr = &op->attrs[i];
+        if (attr->kind != TW_ATTR_TYPE || attr->is_optional)
+            continue;
+        if (!described_value(builder->about, attr->name))
+            set_status(status, TF_INVALID_ARGUMENT, "OpKernel '%s' has constraint on attr '%s' not in NodeDef",
+                       op->name, attr->name);
+        else if (!takes_type(attr, told_type(builder, attr->name)))
+            set_status(status, TF_NOT_FOUND, "No registered '%s' OpKernel for %s devices with attribute '%s' of %s",
+                       op->name, device_type, attr->name, tw_dtype_name((tw_dtype)told_type(builder, attr->name)));
+    }
+}
+
 void TF_InitMain(const char *usage, int *argc, char ***argv)
 {
     (void)usage;

@@ -66,6 +66,17 @@ void wire_float(wire *w, int field, float value)
     wire_append(w, bytes, sizeof bytes);
 }
 
+void wire_double(wire *w, int field, double value)
+{
+    uint8_t bytes[sizeof value];
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(bits >> 8 * i);
+    put_key(w, field, BITS64);
+    wire_append(w, bytes, sizeof bytes);
+}
+
 void wire_bytes(wire *w, int field, const void *data, size_t size)
 {
     put_key(w, field, BLOCK);

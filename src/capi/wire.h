@@ -19,6 +19,7 @@ void wire_free(wire *w);
 void wire_append(wire *w, const void *data, size_t size);
 void wire_int(wire *w, int field, uint64_t value); /* int32, int64, bool, enum; zeros too */
 void wire_float(wire *w, int field, float value);
+void wire_double(wire *w, int field, double value);
 void wire_bytes(wire *w, int field, const void *data, size_t size);
 void wire_text(wire *w, int field, const char *text);
 void wire_printf(wire *w, int field, const char *format, ...) TW_PRINTF(3, 4);

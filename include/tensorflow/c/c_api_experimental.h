@@ -64,6 +64,50 @@ TF_CAPI_EXPORT extern const char *TF_GetNumberAttrForOpListInput(const char *op_
 /* Changes nothing: Tower has no flags of a program's command line. */
 TF_CAPI_EXPORT extern void TF_InitMain(const char *usage, int *argc, char ***argv);
 
+
+/* Whether an op has a kernel for attributes that are types: TF_NOT_FOUND, or TF_INVALID_ARGUMENT for a type that is
+ * missing. What an attribute is told first stands. */
+typedef struct TF_AttrBuilder TF_AttrBuilder;
+TF_CAPI_EXPORT extern TF_AttrBuilder *TF_NewAttrBuilder(const char *op_name);
+TF_CAPI_EXPORT extern void TF_DeleteAttrBuilder(TF_AttrBuilder *builder);
+TF_CAPI_EXPORT extern void TF_AttrBuilderSetType(TF_AttrBuilder *builder, const char *attr_name, TF_DataType value);
+TF_CAPI_EXPORT extern void TF_AttrBuilderSetTypeList(TF_AttrBuilder *builder, const char *attr_name,
+                                                     const TF_DataType *values, int num_values);
+TF_CAPI_EXPORT extern void TF_AttrBuilderCheckCanRunOnDevice(TF_AttrBuilder *builder, const char *device_type,
+                                                             TF_Status *status);
+
+/* Shapes of which some or all dimensions are not known (-1 each, and -1 dimensions), and types (0: not known). */
+typedef struct TF_ShapeAndType {
+    int num_dims;
+    int64_t *dims;
+    TF_DataType dtype;
+} TF_ShapeAndType;
+typedef struct TF_ShapeAndTypeList {
+    int num_items;
+    TF_ShapeAndType *items;
+} TF_ShapeAndTypeList;
+
+TF_CAPI_EXPORT extern TF_ShapeAndTypeList *TF_NewShapeAndTypeList(int num_shapes); /* scalars */
+TF_CAPI_EXPORT extern void TF_ShapeAndTypeListSetShape(TF_ShapeAndTypeList *shape_list, int index, const int64_t *dims,
+                                                       int num_dims);
+TF_CAPI_EXPORT extern void TF_ShapeAndTypeListSetUnknownShape(TF_ShapeAndTypeList *shape_list, int index);
+TF_CAPI_EXPORT extern void TF_ShapeAndTypeListSetDtype(TF_ShapeAndTypeList *shape_list, int index, TF_DataType dtype);
+TF_CAPI_EXPORT extern void TF_DeleteShapeAndTypeList(TF_ShapeAndTypeList *shape_list);
+TF_CAPI_EXPORT extern void TF_DeleteShapeAndTypeListArray(TF_ShapeAndTypeList **shape_list_array, int num_items);
+
+/* What shapes the operation would give if its inputs had these, and, of those whose tensors there are, these values.
+ * *output_shapes is yours, TF_DeleteShapeAndTypeList(), and NULL when the status is not OK. Not heeded, and may be
+ * NULL: input_tensor_as_shapes and what is told of resources, of which nothing is given. */
+TF_CAPI_EXPORT extern void TFE_InferShapes(TFE_Op *op, TF_ShapeAndTypeList *input_shapes, TF_Tensor **input_tensors,
+                                           TF_ShapeAndTypeList *input_tensor_as_shapes,
+                                           TF_ShapeAndTypeList **input_resource_shapes_and_types,
+                                           TF_ShapeAndTypeList **output_shapes,
+                                           TF_ShapeAndTypeList ***output_resource_shapes_and_types,
+                                           TF_Status *status);
+
+/* A port of this machine that nobody listens at; 0: there is none. */
+TF_CAPI_EXPORT extern int TF_PickUnusedPortOrDie(void);
+
 /* A handle of a scalar that is copied. */
 TF_CAPI_EXPORT extern TFE_TensorHandle *TFE_NewTensorHandleFromScalar(TF_DataType data_type, void *data, size_t len,
                                                                       TF_Status *status);

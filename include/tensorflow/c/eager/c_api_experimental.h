@@ -44,6 +44,16 @@ TF_CAPI_EXPORT extern void TFE_ContextSetLogDevicePlacement(TFE_Context *ctx, un
 TF_CAPI_EXPORT extern void TFE_ContextSetRunEagerOpAsFunction(TFE_Context *ctx, unsigned char enable,
                                                               TF_Status *status);
 TF_CAPI_EXPORT extern void TFE_ContextSetJitCompileRewrite(TFE_Context *ctx, unsigned char enable, TF_Status *status);
+/* The name of the task, which all names of its devices begin with. */
+TF_CAPI_EXPORT extern void TFE_HostAddressSpace(TFE_Context *ctx, TF_Buffer *buf);
+/* Nothing, as long as nobody has asked that names be kept, which nobody can. */
+TF_CAPI_EXPORT extern void TFE_GetExecutedOpNames(TFE_Context *ctx, TF_Buffer *buf, TF_Status *status);
+/* A context's devices are those that its ConfigProto says (device_count): TF_UNIMPLEMENTED for another number. */
+TF_CAPI_EXPORT extern void TFE_SetLogicalCpuDevices(TFE_Context *ctx, int num_cpus, const char *prefix,
+                                                    TF_Status *status);
+/* A serialized ServerDef, of which nothing is needed: a context is local. */
+TF_CAPI_EXPORT extern void TFE_InitializeLocalOnlyContext(TFE_Context *ctx, int keep_alive_secs, const void *proto,
+                                                          size_t proto_len, TF_Status *status);
 /* There is none. */
 TF_CAPI_EXPORT extern bool TFE_IsCustomDevice(TFE_Context *ctx, const char *device_name);
 
@@ -109,6 +119,84 @@ TF_CAPI_EXPORT extern void TFE_TensorHandleGetStatus(TFE_TensorHandle *h, TF_Sta
 /* Where the tensor lies, in the memory of the host, and how many bytes it has. NULL and 0: it is a resource. */
 TF_CAPI_EXPORT extern void *TFE_TensorHandleDevicePointer(TFE_TensorHandle *h, TF_Status *status);
 TF_CAPI_EXPORT extern size_t TFE_TensorHandleDeviceMemorySize(TFE_TensorHandle *h, TF_Status *status);
+
+/* A handle of memory that is there, on the CPU; the deallocator is called when nobody needs it, and when there is no
+ * handle, too. */
+TF_CAPI_EXPORT extern TFE_TensorHandle *TFE_NewTensorHandleFromDeviceMemory(
+    TFE_Context *ctx, const char *device_name, TF_DataType dtype, const int64_t *dims, int num_dims, void *data,
+    size_t len, void (*deallocator)(void *data, size_t len, void *arg), void *deallocator_arg, TF_Status *status);
+
+/* ---- metrics that a program keeps of itself ---------------------------------------------------------------------- */
+
+/* For each kind, Counter0 with no label to StringGauge4 with four:
+ *
+ *     TFE_MonitoringNewCounter1(name, status, description, label1), yours: TFE_MonitoringDeleteCounter1()
+ *     TFE_MonitoringGetCellCounter1(counter, value_of_label1), the same cell for the same values, borrowed
+ *
+ * where New takes what the labels are called, and GetCell what they are. */
+#define TFE_METRIC_LABELS_0
+#define TFE_METRIC_LABELS_1 , const char *label1
+#define TFE_METRIC_LABELS_2 TFE_METRIC_LABELS_1, const char *label2
+#define TFE_METRIC_LABELS_3 TFE_METRIC_LABELS_2, const char *label3
+#define TFE_METRIC_LABELS_4 TFE_METRIC_LABELS_3, const char *label4
+#define TFE_METRIC_CELLS(kind, n)                                                                             \
+    TF_CAPI_EXPORT extern void TFE_MonitoringDelete##kind##n(TFE_Monitoring##kind##n *metric);                \
+    TF_CAPI_EXPORT extern TFE_Monitoring##kind##Cell *TFE_MonitoringGetCell##kind##n(                         \
+        TFE_Monitoring##kind##n *metric TFE_METRIC_LABELS_##n);
+#define TFE_METRIC(kind, n)                                                                                   \
+    typedef struct TFE_Monitoring##kind##n TFE_Monitoring##kind##n;                                           \
+    TF_CAPI_EXPORT extern TFE_Monitoring##kind##n *TFE_MonitoringNew##kind##n(                                \
+        const char *name, TF_Status *status, const char *description TFE_METRIC_LABELS_##n);                  \
+    TFE_METRIC_CELLS(kind, n)
+#define TFE_METRIC_SAMPLER(n)                                                                                 \
+    typedef struct TFE_MonitoringSampler##n TFE_MonitoringSampler##n;                                         \
+    TF_CAPI_EXPORT extern TFE_MonitoringSampler##n *TFE_MonitoringNewSampler##n(                              \
+        const char *name, TFE_MonitoringBuckets *buckets, TF_Status *status,                                  \
+        const char *description TFE_METRIC_LABELS_##n);                                                       \
+    TFE_METRIC_CELLS(Sampler, n)
+
+typedef struct TFE_MonitoringCounterCell TFE_MonitoringCounterCell;
+TF_CAPI_EXPORT extern void TFE_MonitoringCounterCellIncrementBy(TFE_MonitoringCounterCell *cell, int64_t value);
+TF_CAPI_EXPORT extern int64_t TFE_MonitoringCounterCellValue(TFE_MonitoringCounterCell *cell);
+TFE_METRIC(Counter, 0)
+TFE_METRIC(Counter, 1)
+TFE_METRIC(Counter, 2)
+
+typedef struct TFE_MonitoringIntGaugeCell TFE_MonitoringIntGaugeCell;
+TF_CAPI_EXPORT extern void TFE_MonitoringIntGaugeCellSet(TFE_MonitoringIntGaugeCell *cell, int64_t value);
+TF_CAPI_EXPORT extern int64_t TFE_MonitoringIntGaugeCellValue(TFE_MonitoringIntGaugeCell *cell);
+TFE_METRIC(IntGauge, 0)
+TFE_METRIC(IntGauge, 1)
+TFE_METRIC(IntGauge, 2)
+
+typedef struct TFE_MonitoringBoolGaugeCell TFE_MonitoringBoolGaugeCell;
+TF_CAPI_EXPORT extern void TFE_MonitoringBoolGaugeCellSet(TFE_MonitoringBoolGaugeCell *cell, bool value);
+TF_CAPI_EXPORT extern bool TFE_MonitoringBoolGaugeCellValue(TFE_MonitoringBoolGaugeCell *cell);
+TFE_METRIC(BoolGauge, 0)
+TFE_METRIC(BoolGauge, 1)
+TFE_METRIC(BoolGauge, 2)
+
+typedef struct TFE_MonitoringStringGaugeCell TFE_MonitoringStringGaugeCell;
+TF_CAPI_EXPORT extern void TFE_MonitoringStringGaugeCellSet(TFE_MonitoringStringGaugeCell *cell, const char *value);
+TF_CAPI_EXPORT extern void TFE_MonitoringStringGaugeCellValue(TFE_MonitoringStringGaugeCell *cell, TF_Buffer *buf);
+TFE_METRIC(StringGauge, 0)
+TFE_METRIC(StringGauge, 1)
+TFE_METRIC(StringGauge, 2)
+TFE_METRIC(StringGauge, 3)
+TFE_METRIC(StringGauge, 4)
+
+/* Samplers count values in buckets, whose limits are scale, scale * growth_factor, ..., bucket_count of them, and one
+ * above all; what a cell has is a HistogramProto. */
+typedef struct TFE_MonitoringBuckets TFE_MonitoringBuckets;
+TF_CAPI_EXPORT extern TFE_MonitoringBuckets *TFE_MonitoringNewExponentialBuckets(double scale, double growth_factor,
+                                                                                 int bucket_count);
+TF_CAPI_EXPORT extern void TFE_MonitoringDeleteBuckets(TFE_MonitoringBuckets *buckets);
+typedef struct TFE_MonitoringSamplerCell TFE_MonitoringSamplerCell;
+TF_CAPI_EXPORT extern void TFE_MonitoringSamplerCellAdd(TFE_MonitoringSamplerCell *cell, double value);
+TF_CAPI_EXPORT extern void TFE_MonitoringSamplerCellValue(TFE_MonitoringSamplerCell *cell, TF_Buffer *buf);
+TFE_METRIC_SAMPLER(0)
+TFE_METRIC_SAMPLER(1)
+TFE_METRIC_SAMPLER(2)
 
 #ifdef __cplusplus
 }
