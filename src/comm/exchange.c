@@ -20,7 +20,7 @@ enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5, RENEW = -6, SAID
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
  * says so at each quarter of that. */
 enum { MOST_AHEAD = 256, QUARTER = 4 };
-enum { NOBODY = -1 }; /* a failure that no task has met itself */
+enum { NOBODY = -1 }; /* whose failure is not known */
 #define MOST_BYTES_AHEAD (UINT64_C(64) << 20)
 #define MOST_BYTES (INT64_C(1) << 40)
 
@@ -53,7 +53,7 @@ static void fail_with(twi_exchange *x, tw_status status, int whose, const char *
 
 void twi_exchange_fail(twi_exchange *x, const char *why)
 {
-    fail_with(x, TW_ABORTED, NOBODY, why);
+    fail_with(x, TW_ABORTED, x->base.task, why);
 }
 
 /* Who hears of it may end at once, and the others would take that for what has happened first: they are told before,
@@ -87,7 +87,7 @@ void twi_exchange_lost(twi_exchange *x, int from)
     if (atomic_load(&x->peers[from].left) || (atomic_load(&x->closing) && !x->carrier->pump))
         return; /* over sockets a task that is done waits for nobody */
     snprintf(why, sizeof why, "task %d has ended before its work was done", from);
-    twi_exchange_fail(x, why);
+    fail_with(x, TW_ABORTED, from, why);
 }
 
 /* The beating thread's turns come often. If one is late this process has been held up, and has not listened either: of
@@ -130,31 +130,50 @@ static int find_silent(const twi_exchange *x)
     return late;
 }
 
-bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from)
+static void name_awaited(char *awaited, size_t size, const char *what, int from)
+{
+    snprintf(awaited, size, "%.200s%stask %d", what ? what : "", what ? " of " : "", from);
+}
+
+static void fail_for_silence(twi_exchange *x, int late, const char *what, int from)
+{
+    char why[TWI_REASON], awaited[250];
+    name_awaited(awaited, sizeof awaited, what, from);
+    snprintf(why, sizeof why,
+             "task %d has not been heard of for %.0f s; task %d waited for %s%s (the deadline is %g s)", late,
+             silence(x, late), x->base.task, awaited, what ? "" : " to take what it was sent", x->base.deadline);
+    fail_with(x, TW_ABORTED, late, why);
+}
+
+/* The wait has become longer than the deadline, though nobody is silent: a warning, and then the end. */
+static void complain_of_wait(twi_exchange *x, double waited, const char *what, int from)
 {
     char why[TWI_REASON], awaited[250];
     const char *instead = what ? "does not send it" : "does not take what it is sent";
+    double longest = TWI_PATIENCE * x->base.deadline;
+    name_awaited(awaited, sizeof awaited, what, from);
+    if (waited > longest) {
+        snprintf(why, sizeof why, "task %d has waited %.0f s for %s, which is there but %s", x->base.task, waited,
+                 awaited, instead);
+        twi_exchange_fail(x, why);
+    } else if (!atomic_load(&x->closing) && !atomic_exchange(&x->warned, true)) {
+        twi_log(TWI_LOG_WARNING,
+                "task %d has waited for %.0f s for %s, which is there but %s; after %g s that ends the run",
+                x->base.task, waited, awaited, instead, longest);
+    }
+}
+
+bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from)
+{
     double waited = seconds_since(begin_ns);
     if (atomic_load(&x->closing))
         take_turn(x); /* nobody beats any more */
-    snprintf(awaited, sizeof awaited, "%.200s%stask %d", what ? what : "", what ? " of " : "", from);
     int late = find_silent(x);
     if (late >= 0)
-        snprintf(why, sizeof why,
-                 "task %d has not been heard of for %.0f s; task %d waited for %s%s (the deadline is %g s)", late,
-                 silence(x, late), x->base.task, awaited, what ? "" : " to take what it was sent", x->base.deadline);
-    else if (waited > TWI_PATIENCE * x->base.deadline)
-        snprintf(why, sizeof why, "task %d has waited %.0f s for %s, which is there but %s", x->base.task, waited,
-                 awaited, instead);
-    else {
-        if (waited > x->base.deadline && !atomic_load(&x->closing) && !atomic_exchange(&x->warned, true))
-            twi_log(TWI_LOG_WARNING,
-                    "task %d has waited for %.0f s for %s, which is there but %s; after %g s that ends the run",
-                    x->base.task, waited, awaited, instead, TWI_PATIENCE * x->base.deadline);
-        return !atomic_load(&x->failed);
-    }
-    twi_exchange_fail(x, why);
-    return false;
+        fail_for_silence(x, late, what, from);
+    else if (waited > x->base.deadline)
+        complain_of_wait(x, waited, what, from);
+    return !atomic_load(&x->failed);
 }
 
 bool twi_exchange_is_crowded(const twi_exchange *x)
@@ -363,7 +382,7 @@ static tw_status send_message(twi_comm *c, int to, int channel, const void *data
     if (x->carrier->put(x, to, &header, data, true))
         return TW_OK;
     snprintf(why, sizeof why, "task %d has ended: task %d could not send it a message", to, c->task);
-    twi_exchange_fail(x, why);
+    fail_with(x, TW_ABORTED, to, why);
     return say_reason(x, error);
 }
 
@@ -546,9 +565,10 @@ static uint64_t pack_failure(tw_status status, int whose)
     return (uint64_t)status | (uint64_t)(whose - NOBODY) << 32;
 }
 
-static void heed_abort(twi_exchange *x, uint64_t number, const char *why)
+static void heed_abort(twi_exchange *x, int from, uint64_t number, const char *why)
 {
     uint64_t status = number & UINT32_MAX, whose = number >> 32;
+    atomic_store(&x->peers[from].failed, true);
     fail_with(x, status > TW_OK && status <= TW_DATA_LOSS ? (tw_status)status : TW_ABORTED,
               whose <= (uint64_t)x->base.tasks ? (int)whose + NOBODY : NOBODY, why);
 }
@@ -562,7 +582,7 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
     if (h->channel == TAKEN)
         heed_taken(x, from, h, m);
     if (h->channel == ABORT)
-        heed_abort(x, h->number, text);
+        heed_abort(x, from, h->number, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
     if (h->channel == END || h->channel == RENEW)
@@ -665,7 +685,7 @@ static void fail_for_left(twi_exchange *x, int task, const char *what)
 {
     char why[TWI_REASON];
     snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", task, x->base.task, what);
-    twi_exchange_fail(x, why);
+    fail_with(x, TW_ABORTED, task, why);
 }
 
 /* The next message, taken out; NULL: all has failed, or the channel has ended. */
@@ -748,14 +768,39 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
     return say_reason(x, error);
 }
 
-/* What another task has failed with that says itself, and of those that were told of it the first. */
+/* Whether it has failed as well, or may do so yet. */
+static bool is_among_the_failed(const twi_exchange *x, int task)
+{
+    const twi_peer *p = &x->peers[task];
+    return task == x->base.task || atomic_load(&p->failed) || !(atomic_load(&p->left) || atomic_load(&p->lost));
+}
+
+static int find_speaker(const twi_exchange *x, int whose)
+{
+    int first = 0;
+    while (first == whose || !is_among_the_failed(x, first))
+        first++;
+    return first;
+}
+
+/* So that not all say what all have failed with: the one whose failure it is does, if it still can, and of the others
+ * the first, as soon as it has told this one that it has failed too. If it does not it may be there no more. */
 static bool is_repeated(twi_exchange *x, const char *text)
 {
+    enum { PATIENCE = 3, PAUSE = 1000000 };
+    int64_t begin = twi_monotonic_ns();
     pthread_mutex_lock(&x->lock);
-    int first_told = x->whose == 0;
-    bool others = x->whose != NOBODY && x->base.task != x->whose && x->base.task != first_told;
-    bool repeated = others && strstr(text, x->reason);
+    int whose = x->whose;
+    bool waits = whose != NOBODY && whose != x->base.task && strstr(text, x->reason), repeated = false;
     pthread_mutex_unlock(&x->lock);
+    while (waits && !repeated) {
+        int speaker = find_speaker(x, whose);
+        bool hears = !x->carrier->pump || !atomic_load(&x->over); /* before the look */
+        repeated = speaker != x->base.task && atomic_load(&x->peers[speaker].failed);
+        waits = speaker != x->base.task && hears && seconds_since(begin) < PATIENCE;
+        if (waits && !repeated)
+            sleep_ns(PAUSE);
+    }
     return repeated;
 }
 
@@ -887,6 +932,14 @@ static void beat_once(twi_exchange *x)
             mention(x, i, BEAT, (uint64_t)atomic_load(&x->asked), "", false);
 }
 
+/* Whether a task knows, or need not; and has told of the same, where later nobody would hear of that. */
+static bool has_been_told(const twi_exchange *x, int task)
+{
+    const twi_peer *p = &x->peers[task];
+    bool answers = x->carrier->pump && task != x->base.task && task != x->whose;
+    return (p->told && (!answers || atomic_load(&p->failed))) || atomic_load(&p->left) || atomic_load(&p->lost);
+}
+
 /* Until all know who are there, or for a second, but once at least: some may have no room. */
 static void tell_all(twi_exchange *x)
 {
@@ -903,7 +956,7 @@ static void tell_all(twi_exchange *x)
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
             p->told = p->told || i == x->base.task || mention(x, i, ABORT, failure, why, false);
-            missing += !p->told && !atomic_load(&p->left) && !atomic_load(&p->lost);
+            missing += !has_been_told(x, i);
         }
         moves = x->carrier->pump && x->carrier->pump(x, -1) != TWI_NOTHING;
         sleep_ns(missing > 0 || moves ? 1000000 : 0);

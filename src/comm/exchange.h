@@ -87,6 +87,7 @@ typedef struct twi_peer {
     atomic_llong heard_ns; /* when something last came */
     atomic_bool left;      /* it has said that it is done */
     atomic_bool lost;      /* its process has ended */
+    atomic_bool failed;    /* it has told of a failure */
     bool told;             /* of the failure; the beating thread's */
     atomic_ullong said[TWI_SAID]; /* to a person: the last texts' hashes, each where its remainder is; 0: nothing */
     atomic_int asked;      /* from outside; 0: nothing */
@@ -120,7 +121,8 @@ struct twi_exchange {
     atomic_int asked;     /* from outside; 0: nothing */
     atomic_bool warned;   /* that a wait has become longer than the deadline */
     atomic_llong turn_ns; /* when the beating thread last had its turn */
-    /* What happened first, the status it stands for, and whose own failure it is, -1: no task's. With the lock. */
+    /* What happened first, the status it stands for, and which task has failed, gone or is silent, -1: not known. With
+     * the lock. */
     char reason[TWI_REASON];
     tw_status status;
     int whose;

@@ -1011,6 +1011,11 @@ static void what_the_first_task_says_others_do_not(void **state)
     finish(t);
 }
 
+static void tell_failure(task *t, int from, int whose, const char *why)
+{
+    say(t, from, ABORT, TW_INTERNAL | (uint64_t)(whose + 1) << 32, why, strlen(why));
+}
+
 /* So that many tasks do not say the same, and it is said though the one that has failed is killed for it. */
 static void what_a_task_has_failed_with_it_says_and_the_first_of_the_others(void **state)
 {
@@ -1018,19 +1023,63 @@ static void what_a_task_has_failed_with_it_says_and_the_first_of_the_others(void
     for (int own = 0; own < TASKS; own++)
         for (int whose = -1; whose <= TASKS; whose++) {
             char why[40], text[80];
-            bool known = whose >= 0 && whose < TASKS, first = own == (whose == 0);
+            bool known = whose >= 0 && whose < TASKS;
+            int first = whose == 0;
             task *t = begin_as(own, TASKS, &asked);
             snprintf(why, sizeof why, "task %d failed: no coffee", whose);
             snprintf(text, sizeof text, "step 3: %s", why);
             if (own == whose)
                 t->x.base.ops->abort(&t->x.base, TW_INTERNAL, "no coffee");
             else
-                say(t, (own + 1) % TASKS, ABORT, TW_INTERNAL | (uint64_t)(whose + 1) << 32, why, strlen(why));
+                tell_failure(t, first == own ? (own + 1) % TASKS : first, whose, why);
             assert_failed(t, TW_INTERNAL, why);
-            assert_int_equal(is_to_say(t, text), !known || own == whose || first);
+            assert_int_equal(is_to_say(t, text), !known || own == whose || own == first);
             assert_true(is_to_say(t, "no sugar"));
             finish(t);
         }
+}
+
+/* Of a task that is gone, or silent, too. */
+static void the_first_of_the_others_says_who_is_gone(void **state)
+{
+    (void)state;
+    static const char *const gone = "task 1 has ended before its work was done";
+    for (int own = 0; own < TASKS; own += TASKS - 1) {
+        task *t = begin_as(own, TASKS, &unasked);
+        twi_exchange_lost(&t->x, OWN);
+        tell_failure(t, own == 0 ? LAST : FIRST, OWN, gone);
+        assert_int_equal(is_to_say(t, gone), own == 0);
+        finish(t);
+    }
+    task *t = begin_as(LAST, TASKS, &unasked);
+    char byte;
+    tw_error error = {0};
+    say(t, FIRST, LEAVE, 0, "", 0);
+    assert_int_equal(hear(t, CHANNEL, &byte, 1, &error), TW_ABORTED);
+    tell_failure(t, OWN, FIRST, error.message);
+    assert_false(is_to_say(t, error.message));
+    assert_true(is_to_say(t, "no sugar"));
+    finish(t);
+}
+
+/* Who was to say it may have left in time, have died, or be cut off. */
+static void who_hears_nothing_of_the_first_says_it(void **state)
+{
+    (void)state;
+    static const char *const gone = "task 2 has ended before its work was done";
+    for (int how = 0; how < 4; how++) {
+        task *t = begin_as(OWN, TASKS, how == 3 ? &asked : &unasked);
+        if (how == 0)
+            say(t, FIRST, LEAVE, 0, "", 0);
+        twi_exchange_lost(&t->x, LAST);
+        if (how == 1)
+            twi_exchange_lost(&t->x, FIRST);
+        atomic_store(&t->x.over, how == 3); /* nothing will be heard any more */
+        skip_at_each_look(how == 2 ? 0.5 : 0);
+        assert_true(is_to_say(t, gone));
+        skip_at_each_look(0);
+        finish(t);
+    }
 }
 
 static int asked_of_all(task *t, int own)
@@ -1314,6 +1363,15 @@ static void a_call_fails_when_all_who_are_there_have_been_told(void **state)
     }
 }
 
+/* As they do who were told. */
+static void they_tell_too(task *t)
+{
+    static const char *const why = "task 1 failed: no coffee";
+    for (int from = FIRST; from <= LAST && atomic_load(&t->x.failed); from += LAST - FIRST)
+        if (!atomic_load(&t->x.peers[from].failed))
+            tell_failure(t, from, OWN, why);
+}
+
 /* One has no room for it at first. */
 static void a_failure_is_told_to_all_once(void **state)
 {
@@ -1324,6 +1382,7 @@ static void a_failure_is_told_to_all_once(void **state)
         start(t);
         t->refuses = i == 0 ? FIRST : LAST;
         t->times = 3;
+        t->then = they_tell_too;
         t->x.base.ops->abort(&t->x.base, TW_OUT_OF_RANGE, "no coffee");
         while (!atomic_load(&t->x.over))
             nap();
@@ -1585,6 +1644,8 @@ int run_protocol(void)
         cmocka_unit_test(a_process_that_ends_was_done_or_not),
         cmocka_unit_test(what_the_first_task_says_others_do_not),
         cmocka_unit_test(what_a_task_has_failed_with_it_says_and_the_first_of_the_others),
+        cmocka_unit_test(the_first_of_the_others_says_who_is_gone),
+        cmocka_unit_test(who_hears_nothing_of_the_first_says_it),
         cmocka_unit_test(what_any_task_is_asked_all_hear_of),
         cmocka_unit_test(who_is_silent_longest_is_named),
         cmocka_unit_test(who_sends_in_vain_says_who_does_not_take_it),
