@@ -178,7 +178,7 @@ static void bias_add_grad_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "T:{half,bfloat16,float,double}"
-#define NUMBERS "T:{" TWI_REALS "}"
+#define NUMBERS "T:{" TWI_REALS "," TWI_COMPLEX "}"
 #define FORMAT "data_format:{NHWC,NCHW}=NHWC"
 #define PADDING "padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]"
 #define CONV_ATTRS FLOATS "; strides:ints; use_cudnn_on_gpu:bool=true; " PADDING "; " FORMAT "; dilations:ints=[1,1,1,1]"

@@ -215,7 +215,7 @@ const twi_op twi_math_ops[] = {
     SYMMETRIC("Minimum", NUMBERS, twi_gradient_minimum),
     SYMMETRIC("SquaredDifference", RING, twi_gradient_squared_difference),
     BINARY("Pow", SIGNED_RING, twi_gradient_pow),
-    BINARY("Xdivy", "{half,float,double," TWI_COMPLEX "}", twi_gradient_xdivy),
+    BINARY("Xdivy", FIELD, twi_gradient_xdivy),
 
     UNARY("Neg", SIGNED_RING, twi_gradient_neg),
     UNARY("Abs", SIGNED, twi_gradient_abs),

@@ -3,7 +3,7 @@
 algebra, in small programs exported and run by TensorFlow, for tests/test_shapes.c."""
 
 from graph_cases import begin, differentiate, eighths, holder, np, of, program, raw, tf, words
-from op_cases import f32, i32, i64
+from op_cases import f32, f64, i32, i64
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops as xla
 from tensorflow.python.framework.function import Defun
 
@@ -308,3 +308,44 @@ def quantized_ties():
 
 program("quantized_ties", quantized_ties,
         {"x": f32([0.23571429, 0.8642857, 1.0214286, -0.75, 1.6666666, 2.3333333, 5.6666665, 0.5])})
+
+
+def far_out():
+    """Functions of the gamma family and of Bessel's where their sums begin to fail: infinities, tails, large numbers."""
+    a, x = holder(tf.float64, [11], "a"), holder(tf.float64, [11], "x")
+    order, at = holder(tf.float64, [6], "order"), holder(tf.float64, [6], "at")
+    large = holder(tf.float64, [4], "large")
+    return [raw.Igamma(a=a, x=x), raw.Igammac(a=a[:-1], x=x[:-1]), raw.IgammaGradA(a=a[:-1], x=x[:-1]),
+            raw.RandomGammaGrad(alpha=a[:-1], sample=x[:-1]), raw.Zeta(x=order + 1, q=at), raw.Polygamma(a=order, x=at),
+            *[op(x=large) for op in (raw.BesselI0, raw.BesselI1, raw.BesselJ0, raw.BesselJ1, raw.BesselY0)]]
+
+
+program("far_out", far_out,
+        {"a": f64([0, np.inf, 10, 89, 1.1, 1e4, 1000, 5, 0.5, 30, -1]), "x": f64([0, 2, 89, 150, 20, 10, 1e-3, 40, 3, 33, 0]),
+         "order": f64([np.inf, np.inf, 9.007199254740992e15, 1e30, 3, 4]), "at": f64([0.5, 2, 0.001, 0.1, 700, 0.25]),
+         "large": f64([1.7976931348623157e308, np.inf, 750, 12])})
+
+
+def types_of_few():
+    """Types that few programs have: bfloat16 quotients, complex biases, truth of half numbers, axes counted on."""
+    narrow, half = tf.cast(holder(tf.float32, [4], "narrow"), tf.bfloat16), holder(tf.float16, [3], "half")
+    value, bias, axes = holder(tf.complex64, [2, 2], "value"), holder(tf.complex64, [2], "bias"), holder(tf.int32, [7], "axes")
+    added = raw.BiasAdd(value=value, bias=bias)
+    return [tf.cast(raw.Xdivy(x=narrow, y=narrow[::-1]), tf.float32), added, raw.BiasAddGrad(out_backprop=added * value),
+            raw.ToBool(input=half), raw.DataFormatDimMap(x=axes)]
+
+
+program("types_of_few", types_of_few,
+        {"narrow": f32([0, 2, 0.5, 0]), "half": np.float16([-0.0, 6e-8, 1]),
+         "value": np.complex64([[1 + 2j, 3], [5, 6 - 1j]]), "bias": np.complex64([1j, 2]), "axes": i32([-4, -1, 0, 3, 4, 6, 100])})
+
+
+def gradient_of_any_normalized():
+    """What LRNGrad is given as the normalized image need not be what LRN makes of the other."""
+    dy, x, y = (holder(tf.float32, [2, 2, 8], name) for name in ("dy", "x", "y"))
+    dy, x, y = (tf.expand_dims(v, 0) for v in (dy, x, y))
+    return [raw.LRNGrad(input_grads=dy, input_image=x, output_image=y, depth_radius=r, bias=0.5, alpha=1, beta=b)
+            for r, b in ((2, 0.5), (4, 0.75), (5, 0.6))]
+
+
+program("gradient_of_any_normalized", gradient_of_any_normalized, {"dy": eighths(2, 2, 8), "x": eighths(2, 2, 8), "y": eighths(2, 2, 8)})

@@ -244,10 +244,10 @@ static tw_status run_dim_map(const twi_run *r)
     const formats *f = r->state;
     for (int64_t i = 0; i < r->input_operands[0].elements; i++) {
         int64_t axis = twi_input_int(r, 0, i);
-        if (axis < -f->axes || axis >= f->axes)
+        if (axis < -f->axes)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': there is no axis %lld of %d", r->node,
                             (long long)axis, f->axes);
-        twi_output_int(r, 0, i, f->to[axis < 0 ? axis + f->axes : axis]);
+        twi_output_int(r, 0, i, f->to[(axis < 0 ? axis + f->axes : axis) % f->axes]); /* as TensorFlow counts on */
     }
     return TW_OK;
 }

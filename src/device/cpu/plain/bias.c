@@ -12,6 +12,7 @@ typedef struct bias {
 
 #define BODY "device/cpu/plain/bias.inl"
 #include "device/cpu/plain/for_floats.h"
+#include "device/cpu/plain/for_complex.h"
 #include "device/cpu/plain/for_integers.h"
 
 TWI_WIDENED(bias_add)
@@ -52,9 +53,12 @@ static tw_status prepare_grad(twi_prepare *p)
 const twi_kernel twi_cpu_bias_kernels[] = {
     TWI_FLOAT_ROWS("BiasAdd", prepare_add, bias_add, twi_free),
     TWI_INTEGER_ROWS("BiasAdd", prepare_add, bias_add, twi_free),
+    TWI_COMPLEX_ROWS("BiasAdd", prepare_add, bias_add, twi_free),
     TWI_FLOAT_ROWS("BiasAddV1", prepare_add, bias_add, twi_free),
     TWI_INTEGER_ROWS("BiasAddV1", prepare_add, bias_add, twi_free),
+    TWI_COMPLEX_ROWS("BiasAddV1", prepare_add, bias_add, twi_free),
     TWI_FLOAT_ROWS("BiasAddGrad", prepare_grad, bias_add_grad, twi_free),
     TWI_INTEGER_ROWS("BiasAddGrad", prepare_grad, bias_add_grad, twi_free),
+    TWI_COMPLEX_ROWS("BiasAddGrad", prepare_grad, bias_add_grad, twi_free),
     {0},
 };

@@ -77,6 +77,8 @@ static tw_status run_to_bool(const twi_run *r)
         *y = *(const float *)r->inputs[0] != 0;
     else if (x->dtype == TW_FLOAT64)
         *y = *(const double *)r->inputs[0] != 0;
+    else if (TWI_NARROW_TYPES & TWI_TYPE(x->dtype)) /* but for the sign */
+        *y = (*(const uint16_t *)r->inputs[0] & 0x7fff) != 0;
     else
         for (size_t i = 0; i < x->bytes; i++)
             *y = *y || bytes[i];
@@ -94,6 +96,6 @@ const twi_kernel twi_cpu_inplace_kernels[] = {
     {"CollectiveGatherV2", "plain", 0, NULL, run_copy},
     {"CollectiveBcastSendV2", "plain", 0, NULL, run_copy},
     {"Empty", "plain", TWI_MOVED_TYPES, NULL, run_empty},
-    {"ToBool", "plain", TWI_MOVED_TYPES & ~TWI_NARROW_TYPES, NULL, run_to_bool},
+    {"ToBool", "plain", TWI_MOVED_TYPES, NULL, run_to_bool},
     {0},
 };

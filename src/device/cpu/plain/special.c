@@ -43,10 +43,12 @@ static double zeta(double x, double q)
     enum { TERMS = 12 };
     if (x == 1)
         return INFINITY;
-    if (q == INFINITY && x > 1)
-        return 0;
     if (!(x > 1))
         return NAN;
+    if (x == INFINITY && !isnan(q))
+        return q < 1 ? INFINITY : q == 1;
+    if (q == INFINITY)
+        return 0;
     if (q <= 0 && q == floor(q))
         return x == floor(x) && fmod(x, 2) == 0 ? INFINITY : NAN;
     if (q <= 0 && (x != floor(x) || q < -1e6)) /* too far to walk */
@@ -54,7 +56,10 @@ static double zeta(double x, double q)
     double sum = 0;
     for (int k = 0; k < TERMS || q < TERMS; k++, q++)
         sum += pow(q, -x);
-    double last = pow(q, -x), factor = x / q; /* x (x+1) ... (x+2k-2) / q^(2k-1) / (2k)! */
+    double last = pow(q, -x);
+    if (last == 0 || isinf(sum)) /* there are no corrections, of an x as large */
+        return sum;
+    double factor = x / q; /* x (x+1) ... (x+2k-2) / q^(2k-1) / (2k)! */
     sum += last * q / (x - 1) + 0.5 * last;
     factor /= 2;
     for (int k = 1; k <= NUM_BERNOULLI; k++) {
@@ -75,7 +80,7 @@ static double polygamma(double n, double x)
     if (n == 0)
         return digamma(x);
     double value = tgamma(n + 1) * zeta(n + 1, x);
-    return fmod(n, 2) == 0 ? -value : value;
+    return isinf(n) || fmod(n + 1, 2) == 0 ? value : -value; /* n + 1, as TensorFlow: from 2^53 on that is even, too */
 }
 
 /* x^a e^-x / gamma(a + 1), the first term of both sums below. */
@@ -87,37 +92,66 @@ static double first_term(double a, double x)
 /* The lower part of gamma(a) as a series, good where x is not much more than a. */
 static double lower_series(double a, double x)
 {
-    double term = 1, sum = 1;
+    double term = 1, sum = 1, first = first_term(a, x);
+    if (!(first > 0)) /* nothing, or infinitely far to either */
+        return 0;
     for (int k = 1; k < MOST_TERMS && term > EPSILON * sum; k++) {
         term *= x / (a + k);
         sum += term;
     }
-    return first_term(a, x) * sum;
+    return first * sum;
 }
 
-/* The upper part as a continued fraction (Lentz), good where x is more than a + 1. */
-static double upper_fraction(double a, double x)
+/* The upper part, divided by x^a e^-x, as a continued fraction (Lentz), good where x is more than a + 1; and how much
+ * that grows with a. */
+static double upper_fraction(double a, double x, double *by_a)
 {
     double b = x + 1 - a, c = 1e300, d = 1 / b, value = d;
+    double c_by_a = 0, d_by_a = d * d, value_by_a = d_by_a;
     for (int k = 1; k < MOST_TERMS; k++) {
-        double step = -k * (k - a);
+        double step = -k * (k - a), last = c;
         b += 2;
-        d = 1 / (step * d + b);
-        c = b + step / c;
+        c = b + step / last;
+        c_by_a = -1 + (k - step * c_by_a / last) / last;
+        double next = 1 / (step * d + b);
+        d_by_a = -(k * d + step * d_by_a - 1) * next * next;
+        d = next;
+        value_by_a = value_by_a * c * d + value * (c_by_a * d + c * d_by_a);
         value *= c * d;
-        if (fabs(c * d - 1) < 1e-16)
+        if (fabs(c * d - 1) < 1e-16 && fabs(c_by_a * d + c * d_by_a) < 1e-14)
             break;
     }
-    return first_term(a, x) * a * value;
+    if (by_a)
+        *by_a = value_by_a;
+    return value;
+}
+
+/* Of an a above which the sums take too many terms: Temme's expansion, by how far x is from a. */
+#define LARGE 1e6
+static double large_upper(double a, double x)
+{
+    double by = (x - a) / a, square = 2 * (by - log1p(by)), eta = copysign(sqrt(fmax(square, 0)), by);
+    double rest = fabs(by) < 1e-3 ? -1.0 / 3 + by / 12 : 1 / by - 1 / eta;
+    return 0.5 * erfc(eta * sqrt(a / 2)) + exp(-a * square / 2) / sqrt(2 * PI * a) * rest;
+}
+
+static double upper_part(double a, double x)
+{
+    double first = first_term(a, x);
+    return !(first > 0) ? 0 : first * a * upper_fraction(a, x, NULL);
 }
 
 static double igamma(double a, double x)
 {
-    if (!(x >= 0) || !(a > 0))
+    if (x == 0) /* whatever a is, as in TensorFlow */
+        return 0;
+    if (!(x > 0) || !(a > 0))
         return NAN;
-    if (x == 0 || isinf(x))
-        return x > 0;
-    return x > 1 && x > a ? 1 - upper_fraction(a, x) : lower_series(a, x);
+    if (isinf(x))
+        return isinf(a) ? NAN : 1;
+    if (a > LARGE && !isinf(a))
+        return 1 - large_upper(a, x);
+    return x > 1 && x > a ? 1 - upper_part(a, x) : lower_series(a, x);
 }
 
 static double igammac(double a, double x)
@@ -126,17 +160,22 @@ static double igammac(double a, double x)
         return NAN;
     if (x == 0 || isinf(x))
         return x == 0;
-    return x > 1 && x > a ? upper_fraction(a, x) : 1 - lower_series(a, x);
+    if (a > LARGE && !isinf(a))
+        return large_upper(a, x);
+    return x > 1 && x > a ? upper_part(a, x) : 1 - lower_series(a, x);
 }
 
 /* The derivative of igamma by a: of each term t of its series, t (ln x - digamma(a + k + 1)). */
 static double igamma_by_a(double a, double x)
 {
-    if (!(x >= 0) || !(a > 0))
-        return NAN;
-    if (x == 0 || isinf(x))
+    if (x == 0)
         return 0;
-    double term = first_term(a, x), slope = log(x) - digamma(a + 1), sum = term * slope;
+    if (!(x > 0) || !(a > 0))
+        return NAN;
+    double term = first_term(a, x);
+    if (isinf(x) || !(term > 0))
+        return 0;
+    double slope = log(x) - digamma(a + 1), sum = term * slope;
     for (int k = 1; k < MOST_TERMS; k++) {
         term *= x / (a + k);
         slope -= 1 / (a + k);
@@ -150,10 +189,18 @@ static double igamma_by_a(double a, double x)
 /* How much a sample x of gamma's distribution grows with a: it keeps its quantile. */
 static double gamma_sample_by_a(double a, double x)
 {
-    int sign;
     if (x == 0)
         return 0;
-    return -igamma_by_a(a, x) / exp((a - 1) * log(x) - x - lgamma_r(a, &sign));
+    if (!(x > 0) || !(a > 0))
+        return NAN;
+    double density = first_term(a, x) * a / x;
+    if (!(density > 0)) /* as TensorFlow, far out in a tail */
+        return 0;
+    if (x > 1 && x > a + 1) { /* beyond most of it: by what lies above, for what lies below is 1 */
+        double by_a, above = upper_fraction(a, x, &by_a);
+        return x * (above * (log(x) - digamma(a)) + by_a);
+    }
+    return -igamma_by_a(a, x) / density;
 }
 
 /* e^-|x| I_n(x) of the modified Bessel functions, n 0 or 1: by the series in x^2 / 4, or, where x is large, in 1 / x.
@@ -165,7 +212,7 @@ static double scaled_bessel(int n, double x)
         term = sum = 1;
         for (int k = 1; k < 20; k++)
             sum += term *= -(4.0 * n * n - (2 * k - 1) * (2 * k - 1)) / (8 * k * y);
-        sum /= sqrt(2 * PI * y);
+        sum /= sqrt(2 * PI) * sqrt(y); /* 2 pi y may be too large a number */
     } else {
         for (int k = 1; k < 200 && term > 1e-17 * sum; k++)
             sum += term *= y * y / 4 / k / (k + n);
@@ -174,9 +221,20 @@ static double scaled_bessel(int n, double x)
     return n && x < 0 ? -sum : sum;
 }
 
+static double whole_bessel(int n, double x)
+{
+    return scaled_bessel(n, x) * exp(fabs(x));
+}
+
+/* Waves have no limit at infinity: NaN, as TensorFlow has it, rather than 0. */
+static double bessel_j(int n, double x)
+{
+    return isinf(x) ? NAN : n ? j1(x) : j0(x);
+}
+
 static double bessel_y(int n, double x)
 {
-    return x <= 0 ? -INFINITY : n ? y1(x) : y0(x);
+    return x == INFINITY ? NAN : x <= 0 ? -INFINITY : n ? y1(x) : y0(x);
 }
 
 /* lgamma() of the C library may set a variable that threads share. */
@@ -231,12 +289,12 @@ static double inverse_erf(double x)
     X("Digamma", slope_of_gamma, digamma((double)x))                                                                   \
     X("Erfc", error_function_rest, erfc(x))                                                                            \
     X("Erfinv", inverse_error_function, inverse_erf((double)x))                                                        \
-    X("BesselI0", whole_bessel_0, scaled_bessel(0, (double)x) * exp(fabs((double)x)))                                  \
-    X("BesselI1", whole_bessel_1, scaled_bessel(1, (double)x) * exp(fabs((double)x)))                                  \
+    X("BesselI0", whole_bessel_0, whole_bessel(0, (double)x))                                  \
+    X("BesselI1", whole_bessel_1, whole_bessel(1, (double)x))                                  \
     X("BesselI0e", bessel_0, scaled_bessel(0, (double)x))                                                              \
     X("BesselI1e", bessel_1, scaled_bessel(1, (double)x))                                                              \
-    X("BesselJ0", waves_0, j0((double)x))                                                                              \
-    X("BesselJ1", waves_1, j1((double)x))                                                                              \
+    X("BesselJ0", waves_0, bessel_j(0, (double)x))                                                                     \
+    X("BesselJ1", waves_1, bessel_j(1, (double)x))                                                                     \
     X("BesselY0", other_waves_0, bessel_y(0, (double)x))                                                               \
     X("BesselY1", other_waves_1, bessel_y(1, (double)x))                                                               \
     X("BesselK0", falling_0, exp(-(double)x) * twi_scaled_bessel_k(0, (double)x))                                      \

@@ -239,6 +239,7 @@ typedef struct twi_image_job {
     size_t lrn_scratch;
     const void *input;     /* images; of gradients: what went into the pool or the normalization */
     const void *gradient;  /* of the output; NULL: forward */
+    const void *normalized; /* of the gradient of a normalization alone: what it gave */
     const uint8_t *argmax;
     void *output, *pooled;
     uint8_t *argmax_out;

@@ -615,13 +615,14 @@ static inline TWI_INLINE void normalize(twi_form form, twi_form out, const twi_l
 }
 
 static inline TWI_INLINE void normalize_gradient(twi_form in, twi_form form, twi_form out, const twi_lrn *l, bool relu,
-                                                 int64_t pixels, const void *dy, const void *x, void *dx,
-                                                 float *scratch)
+                                                 int64_t pixels, const void *dy, const void *x, const void *y,
+                                                 void *dx, float *scratch)
 {
     for (; pixels > 0; pixels -= TWI_LRN_PIXELS) {
-        twi_lrn_gradient_pixels(in, form, out, l, relu, smaller(pixels, TWI_LRN_PIXELS), dy, x, dx, scratch);
+        twi_lrn_gradient_pixels(in, form, out, l, relu, smaller(pixels, TWI_LRN_PIXELS), dy, x, y, dx, scratch);
         dy = bytes_on(dy, pixel_bytes(in, l->channels, TWI_LRN_PIXELS));
         x = bytes_on(x, pixel_bytes(form, l->channels, TWI_LRN_PIXELS));
+        y = y ? bytes_on(y, pixel_bytes(form, l->channels, TWI_LRN_PIXELS)) : NULL;
         dx = (char *)dx + pixel_bytes(out, l->channels, TWI_LRN_PIXELS);
     }
 }
@@ -687,7 +688,7 @@ static inline TWI_INLINE void lrn_range(twi_form form, const twi_image_job *j, i
     size_t at = pixel_bytes(form, j->lrn.channels, begin);
     if (j->gradient)
         normalize_gradient(form, form, form, &j->lrn, false, pixels, bytes_on(j->gradient, at), bytes_on(j->input, at),
-                           (char *)j->output + at, scratch);
+                           bytes_on(j->normalized, at), (char *)j->output + at, scratch);
     else
         normalize(form, form, &j->lrn, pixels, bytes_on(j->input, at), (char *)j->output + at, scratch);
 }
@@ -876,7 +877,7 @@ static inline TWI_INLINE void pool_lrn_gradient_range(twi_form form, const twi_i
     size_t image = pixel_bytes(form, p->channels, p->height * p->width);
     for (int64_t n = first; n < last; n++) {
         normalize_gradient(form, form, TWI_FLOATS, &j->lrn, j->relu, pixels, bytes_on(j->gradient, (size_t)n * pooled),
-                           bytes_on(j->input, (size_t)n * pooled), between, scratch);
+                           bytes_on(j->input, (size_t)n * pooled), NULL, between, scratch);
         spread(TWI_FLOATS, form, p, between, j->argmax + n * pixels * p->channels, (char *)j->output + (size_t)n * image);
     }
 }
@@ -920,7 +921,7 @@ static inline TWI_INLINE void lrn_pool_gradient_range(twi_form form, const twi_i
         spread(form, TWI_FLOATS, p, bytes_on(j->gradient, (size_t)n * out_image), j->argmax + n * pooled * p->channels,
                between);
         normalize_gradient(TWI_FLOATS, form, form, &j->lrn, j->relu, pixels, between,
-                           bytes_on(j->input, (size_t)n * image), (char *)j->output + (size_t)n * image, scratch);
+                           bytes_on(j->input, (size_t)n * image), NULL, (char *)j->output + (size_t)n * image, scratch);
     }
 }
 

@@ -28,6 +28,7 @@ static tw_status lrn_run(const twi_run *r)
     twi_image_job job = *(const twi_image_job *)r->state;
     job.input = r->inputs[gradient];
     job.gradient = gradient ? r->inputs[0] : NULL;
+    job.normalized = gradient ? r->inputs[2] : NULL;
     job.output = r->outputs[0];
     job.workspace = r->workspace;
     twi_team_run(r->threads, twi_loops_best()->lrn, &job, (job.pixels + TWI_LRN_PIXELS - 1) / TWI_LRN_PIXELS);

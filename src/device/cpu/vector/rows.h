@@ -214,7 +214,8 @@ static inline TWI_INLINE void twi_lrn_pixels(twi_form form, twi_form out, const 
 
 static inline TWI_INLINE void twi_lrn_gradient_some(twi_form in, twi_form form, twi_form out, const twi_lrn *l,
                                                     int64_t radius, float beta, bool relu, int64_t pixels,
-                                                    const void *dy, const void *x, void *dx, float *squares)
+                                                    const void *dy, const void *x, const void *y, void *dx,
+                                                    float *squares)
 {
     int64_t pitch = twi_lrn_pitch(l), channels = twi_lrn_channels(l), margin = twi_lrn_margin(radius);
     float *shares = squares + TWI_LRN_PIXELS * pitch; /* dy * y / d */
@@ -229,7 +230,9 @@ static inline TWI_INLINE void twi_lrn_gradient_some(twi_form in, twi_form form, 
             twi_floats d = l->bias + l->alpha * twi_lrn_window(squares + i * pitch, c, radius);
             twi_floats g = twi_lrn_load(in, l, dy, i, c) * twi_lrn_power(d, beta);
             twi_store(TWI_FLOATS, direct, i * channels + c, g);
-            twi_store(TWI_FLOATS, shares, i * pitch + margin + c, g * twi_lrn_load(form, l, x, i, c) / d);
+            twi_floats share = y ? twi_lrn_load(in, l, dy, i, c) * twi_lrn_load(form, l, y, i, c)
+                                 : g * twi_lrn_load(form, l, x, i, c);
+            twi_store(TWI_FLOATS, shares, i * pitch + margin + c, share / d);
         }
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t c = 0; c < channels; c += TWI_LANES) {
@@ -242,16 +245,16 @@ static inline TWI_INLINE void twi_lrn_gradient_some(twi_form in, twi_form form, 
         }
 }
 
-/* dx = gradient of the normalization where its output's gradient is dy; with `relu` only where x > 0, which is the
- * gradient before a ReLU that made x. */
+/* dx = gradient of the normalization where its output's gradient is dy and its output y (NULL: what x gives); with
+ * `relu` only where x > 0, which is the gradient before a ReLU that made x. */
 static inline TWI_INLINE void twi_lrn_gradient_pixels(twi_form in, twi_form form, twi_form out, const twi_lrn *l,
                                                       bool relu, int64_t pixels, const void *dy, const void *x,
-                                                      void *dx, float *scratch)
+                                                      const void *y, void *dx, float *scratch)
 {
     if (l->radius == 4 && l->beta == 0.75f)
-        twi_lrn_gradient_some(in, form, out, l, 4, 0.75f, relu, pixels, dy, x, dx, scratch);
+        twi_lrn_gradient_some(in, form, out, l, 4, 0.75f, relu, pixels, dy, x, y, dx, scratch);
     else
-        twi_lrn_gradient_some(in, form, out, l, l->radius, l->beta, relu, pixels, dy, x, dx, scratch);
+        twi_lrn_gradient_some(in, form, out, l, l->radius, l->beta, relu, pixels, dy, x, y, dx, scratch);
 }
 
 #endif
