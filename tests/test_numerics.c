@@ -150,7 +150,9 @@ static void functions_of_floats_are_right_to_a_few_units_in_the_last_place(void 
         double (*f)(double);
         double units;
     } cases[] = {{"Log", log, 3},    {"Erf", erf, 3},      {"Erfc", erfc, 6}, {"Softplus", of_softplus, 4},
-                 {"Elu", of_elu, 2}, {"Selu", of_selu, 3}, {"Exp", exp, 3},   {"Tanh", tanh, 3}};
+                 {"Elu", of_elu, 2}, {"Selu", of_selu, 3}, {"Exp", exp, 3},   {"Tanh", tanh, 3},
+                 {"Sin", sin, 1},    {"Cos", cos, 1},      {"Atan", atan, 3}, {"Log1p", log1p, 4},
+                 {"Floor", floor, 0}, {"Ceil", ceil, 0},   {"Round", rint, 0}, {"Rint", rint, 0}};
     float *x = calloc(COUNT, sizeof *x);
     for (int i = 0; i < STEPS; i++) {
         x[i] = (float)(i - STEPS / 2) * (12.0f / STEPS);
@@ -173,6 +175,40 @@ static void functions_of_floats_are_right_to_a_few_units_in_the_last_place(void 
         twt_op_release(&op);
     }
     free(x);
+}
+
+static void angles_of_two_floats_are_right_to_a_few_units_in_the_last_place_with_their_sign(void **state)
+{
+    (void)state;
+    enum { SIDE = 100, COUNT = SIDE * SIDE };
+    static const float edges[] = {0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 1e-40f, -1e-40f, 3e38f, -3e38f, 3.3e38f};
+    enum { EDGES = sizeof edges / sizeof *edges };
+    float *y = calloc(COUNT, sizeof *y), *x = calloc(COUNT, sizeof *x), values[SIDE];
+    tw_error error = {0};
+    memcpy(values, edges, sizeof edges);
+    for (int i = EDGES; i < SIDE; i++)
+        values[i] = (i % 2 ? 1 : -1) * (i % 3 ? powf(10, (float)(i - 50) * 0.7f) : (float)i * 0.037f);
+    for (int i = 0; i < COUNT; i++)
+        y[i] = values[i / SIDE], x[i] = values[i % SIDE];
+    twt_op op = {.op = "Atan2", .num_inputs = 2, .inputs = {floats(TW_FLOAT32, COUNT, y), floats(TW_FLOAT32, COUNT, x)}};
+    assert_ok(twt_op_run(&op, &error));
+    for (int i = 0; i < COUNT; i++) {
+        double got = tw_tensor_value(op.outputs[0], i), expected = atan2((double)y[i], (double)x[i]);
+        double size = fabs(expected), unit = size < FLT_MIN ? FLT_MIN : ldexp(1, ilogb(size) - 23);
+        if (isnan(expected) ? !isnan(got) : !(fabs(got - expected) <= 3 * unit) || signbit(got) != signbit(expected))
+            fail_msg("Atan2(%.9g, %.9g) is %.9g, expected %.9g", (double)y[i], (double)x[i], got, expected);
+    }
+    twt_op_release(&op);
+    free(x), free(y);
+}
+
+static void floats_are_divided_to_the_whole_number_below(void **state)
+{
+    (void)state;
+    expect((twt_op){.op = "FloorDiv", .num_inputs = 2,
+                    .inputs = {floats(TW_FLOAT32, VALUES(7, -7, 7, -7, 0, 1, -1, 1e30f, INFINITY, 5, 0, 0.5f)),
+                               floats(TW_FLOAT32, VALUES(2, 2, -2, -2, 5, 0, 0, 3, 2, INFINITY, 0, -1))}},
+           (double[]){3, -4, -4, 3, 0, INFINITY, -INFINITY, (double)(1e30f / 3), INFINITY, 0, NAN, -1});
 }
 
 static void denormals_are_numbers(void **state)
@@ -260,6 +296,8 @@ int main(void)
         cmocka_unit_test(a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan),
         cmocka_unit_test(casts_of_common_types_give_the_same_bits),
         cmocka_unit_test(functions_of_floats_are_right_to_a_few_units_in_the_last_place),
+        cmocka_unit_test(angles_of_two_floats_are_right_to_a_few_units_in_the_last_place_with_their_sign),
+        cmocka_unit_test(floats_are_divided_to_the_whole_number_below),
         cmocka_unit_test(denormals_are_numbers),
         cmocka_unit_test(nothing_flows_through_a_closed_relu_not_even_nan),
         cmocka_unit_test(a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger),

@@ -61,6 +61,14 @@ typedef struct twi_elements_job {
     X(Sigmoid, twi_sigmoid(x))                                                                                         \
     X(Exp, twi_exp(x))                                                                                                 \
     X(Log, twi_log(x))                                                                                                 \
+    X(Log1p, twi_log1p(x))                                                                                             \
+    X(Sin, twi_sine(x, false))                                                                                         \
+    X(Cos, twi_sine(x, true))                                                                                          \
+    X(Atan, twi_atan2(x, (twi_floats){0} + 1))                                                                         \
+    X(Floor, twi_floor(x))                                                                                             \
+    X(Ceil, -twi_floor(-x))                                                                                            \
+    X(Round, twi_rint(x))                                                                                              \
+    X(Rint, twi_rint(x))                                                                                               \
     X(Erf, twi_erf(x))                                                                                                 \
     X(Erfc, twi_erfc(x))                                                                                               \
     X(Softplus, twi_softplus(x))                                                                                       \
@@ -81,6 +89,8 @@ typedef struct twi_elements_job {
     X(RealDiv, x / y)                                                                                                  \
     X(Maximum, twi_choose((x > y) | (x != x), x, y))                                                                   \
     X(Minimum, twi_choose((x < y) | (x != x), x, y))                                                                   \
+    X(Atan2, twi_atan2(x, y))                                                                                          \
+    X(FloorDiv, twi_floor(x / y))                                                                                      \
     X(SquaredDifference, (x - y) * (x - y))                                                                            \
     X(TanhGrad, y *(1 - x * x))                                                                                        \
     X(SigmoidGrad, y *x *(1 - x))                                                                                      \

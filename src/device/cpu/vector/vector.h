@@ -325,6 +325,105 @@ static inline TWI_INLINE twi_floats twi_sqrt(twi_floats x)
 #endif
 }
 
+/* ---- whole numbers ----------------------------------------------------------------------------------------- */
+
+/* Numbers of 2^23 and more are whole, and of NaN and infinities there is nothing to be rounded. */
+static inline TWI_INLINE twi_floats twi_floor(twi_floats x)
+{
+    twi_ints small = twi_magnitude(x) < 0x1p23f;
+    twi_floats whole = __builtin_convertvector(__builtin_convertvector(twi_pass(small, x), twi_ints), twi_floats);
+    return twi_choose(small, twi_with_sign(twi_magnitude(whole - twi_pass(whole > x, (twi_floats){0} + 1)), x), x);
+}
+
+/* Halves to the even one. */
+static inline TWI_INLINE twi_floats twi_rint(twi_floats x)
+{
+    twi_floats a = twi_magnitude(x);
+    return twi_choose(a < 0x1p23f, twi_with_sign(a + 0x1p23f - 0x1p23f, x), x);
+}
+
+/* ---- angles ------------------------------------------------------------------------------------------------ */
+
+static inline TWI_INLINE bool twi_any(twi_ints mask)
+{
+#if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__) && TWI_VECTOR_BYTES == 32
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+    twi_longs longs = (twi_longs)mask;
+    uint64_t any = 0;
+    for (int i = 0; i < TWI_LANES / 2; i++)
+        any |= longs[i];
+    return any != 0;
+#endif
+}
+
+/* The sine of x + turn pi / 2, for |x| < 2^20: x = n pi / 2 + r, in double, where n times the first 33 bits of pi / 2 is
+ * exact; and the series of sine and cosine for |r| <= pi / 4. */
+static inline TWI_INLINE twi_singles twi_near_sine(twi_singles x, uint64_t turn)
+{
+    twi_doubles d = __builtin_convertvector(x, twi_doubles), shifted = d * 0.63661977236758134 + 0x1.8p52;
+    twi_doubles n = shifted - 0x1.8p52, r = d - n * 0x1.921fb544p0 - n * 0x1.0b4611a626331p-34, u = r * r;
+    twi_longs quarter = (twi_longs)shifted + turn, odd = 0 - (quarter & 1);
+    twi_doubles s = u * (1.0 / 362880) - 1.0 / 5040, c = u * (-1.0 / 3628800) + 1.0 / 40320;
+    s = s * u + 1.0 / 120;
+    s = s * u - 1.0 / 6;
+    s = r * (s * u + 1);
+    c = c * u - 1.0 / 720;
+    c = c * u + 1.0 / 24;
+    c = c * u - 0.5;
+    c = c * u + 1;
+    twi_longs y = ((twi_longs)c & odd) | ((twi_longs)s & ~odd);
+    return __builtin_convertvector((twi_doubles)(y ^ (quarter & 2) << 62), twi_singles);
+}
+
+/* To one unit in the last place; what is far from 0 the C library turns around. */
+static inline TWI_INLINE twi_floats twi_sine(twi_floats x, bool is_cosine)
+{
+    twi_singles halves[2];
+    twi_ints far = ~(twi_magnitude(x) < 0x1p20f);
+    twi_floats y;
+    memcpy(halves, &x, sizeof x);
+    for (int i = 0; i < 2; i++)
+        halves[i] = twi_near_sine(halves[i], is_cosine);
+    memcpy(&y, halves, sizeof y);
+    for (int i = 0; i < TWI_LANES && twi_any(far); i++)
+        if (far[i])
+            y[i] = (float)(is_cosine ? __builtin_cos((double)x[i]) : __builtin_sin((double)x[i]));
+    return y;
+}
+
+/* To three units in the last place: the angle of the smaller by the larger, or, where they are nearly as large, of what
+ * they differ by by their sum, which is pi / 4 less; a polynomial that was fitted for at most tan(pi / 8). */
+static inline TWI_INLINE twi_floats twi_atan2(twi_floats y, twi_floats x)
+{
+    twi_floats one = (twi_floats){0} + 1, a = twi_magnitude(x), b = twi_magnitude(y);
+    twi_ints steep = b > a, endless = (a == __builtin_inff()) & (b == __builtin_inff());
+    twi_floats most = twi_choose(steep, b, a), least = twi_choose(steep, a, b);
+    most = twi_choose(endless | (most == 0), one, most);
+    least = twi_choose(endless, one, least);
+    twi_floats unit = twi_choose(most > 0x1p126f, one * 0x1p-2f, one); /* their sum must not be infinite */
+    most *= unit, least *= unit;
+    twi_ints wide = least > most * 0.41421356f;
+    twi_floats t = twi_choose(wide, least - most, least) / twi_choose(wide, least + most, most), u = t * t;
+    twi_floats p = u * 0.0805372132f - 0.138776783f;
+    p = p * u + 0.1997771f;
+    p = p * u - 0.333329491f;
+    twi_floats angle = t + t * (u * p);
+    angle = twi_choose(wide, angle + 0.785398163f, angle);
+    angle = twi_choose(steep, 1.57079633f - angle, angle);
+    angle = twi_choose((twi_ints)x < 0, 3.14159265f - angle, angle); /* -0, too */
+    return twi_choose((x != x) | (y != y), x + y, twi_with_sign(angle, y));
+}
+
+/* log(1 + x), to four units in the last place: what 1 + x is rounded by is made good. */
+static inline TWI_INLINE twi_floats twi_log1p(twi_floats x)
+{
+    twi_floats sum = 1 + x, y = twi_log(sum) + (x - (sum - 1)) / sum;
+    return twi_choose((x == 0) | (x == __builtin_inff()), x, twi_choose(sum == 0, twi_log(sum), y));
+}
+
 /* The products of the low halves. GCC 12 multiplies all of both, for which there is no fast instruction. */
 static inline TWI_INLINE twi_longs twi_product_of_words(twi_longs a, uint32_t b)
 {
