@@ -256,7 +256,7 @@ static void functions_agree_with_plain_loops(void **state)
     for (size_t i = 0; i < sizeof unary_functions / sizeof *unary_functions * 5; i++) {
         const char *op = unary_functions[i / 5];
         value x = spread_out(TW_FLOAT32, TW_SHAPE(sizes[i % 5]), 3), y = make(TW_FLOAT32, TW_SHAPE(sizes[i % 5]));
-        if (strstr(op, "qrt") || strcmp(op, "Log") == 0)
+        if (strstr(op, "qrt") || strncmp(op, "Log", 3) == 0)
             make_positive(&x);
         compare(op, "vector", &attr, 1, &x, 1, &y, 1);
         drop(&x), drop(&y);

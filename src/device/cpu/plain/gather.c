@@ -53,14 +53,13 @@ static tw_status run_gather(const twi_run *r)
     int64_t inner = twi_elements_between(params->shape, axis + 1, params->shape.rank);
     int64_t n = twi_elements_between(indices->shape, batch_axes, indices->shape.rank);
     int64_t rows = out->elements / inner;
-    tw_dtype dtype = out->dtype;
+    const twi_slices slices = twi_slices_of(out->dtype, inner, r->inputs[0], r->outputs[0]);
     bool done = true;
 #pragma omp parallel for num_threads(r->threads) reduction(&& : done)                                                  \
-    if (r->threads > 1 && dtype != TW_STRING && out->elements >= WORTH_A_TEAM)
+    if (r->threads > 1 && out->dtype != TW_STRING && out->elements >= WORTH_A_TEAM)
     for (int64_t row = 0; row < rows; row++) {
         int64_t block = row / n, index = twi_input_int(r, 1, block / outer * n + row % n);
-        done = done && twi_copy_elements(inner, dtype, twi_element(r->inputs[0], dtype, (block * size + index) * inner),
-                                         twi_element_of_output(r->outputs[0], dtype, row * inner));
+        done = done && twi_copy_slice(&slices, (block * size + index) * inner, row * inner);
     }
     return done ? TW_OK : twi_fail_memory(r->error, r->node);
 }
@@ -77,15 +76,12 @@ static tw_status run_gather_nd(const twi_run *r)
                      r->node, (long long)places.count);
     if (status != TW_OK || out->elements == 0)
         return status;
-    tw_dtype dtype = out->dtype;
+    const twi_slices slices = twi_slices_of(out->dtype, places.slice, r->inputs[0], r->outputs[0]);
     bool done = true;
 #pragma omp parallel for num_threads(r->threads) reduction(&& : done)                                                  \
-    if (r->threads > 1 && dtype != TW_STRING && out->elements >= WORTH_A_TEAM)
-    for (int64_t i = 0; i < places.count; i++) {
-        int64_t from = twi_places_offset(r, 1, &places, i);
-        done = done && twi_copy_elements(places.slice, dtype, twi_element(r->inputs[0], dtype, from),
-                                         twi_element_of_output(r->outputs[0], dtype, i * places.slice));
-    }
+    if (r->threads > 1 && out->dtype != TW_STRING && out->elements >= WORTH_A_TEAM)
+    for (int64_t i = 0; i < places.count; i++)
+        done = done && twi_copy_slice(&slices, twi_places_offset(r, 1, &places, i), i * places.slice);
     return done ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
@@ -142,13 +138,13 @@ static tw_status run_one_hot(const twi_run *r)
     const twi_operand *out = &r->output_operands[0];
     int axis = (int)(intptr_t)r->state;
     int64_t depth = out->shape.dims[axis], after = twi_elements_between(out->shape, axis + 1, out->shape.rank);
+    const twi_slices ones = twi_slices_of(out->dtype, 1, r->inputs[2], r->outputs[0]);
     tw_status status = twi_fill_elements(r, out->elements, out->dtype, r->inputs[3], r->outputs[0]);
     for (int64_t i = 0; i < r->input_operands[0].elements && status == TW_OK; i++) {
         int64_t index = twi_input_int(r, 0, i);
         if (index < 0 || index >= depth)
             continue;
-        void *to = twi_element_of_output(r->outputs[0], out->dtype, (i / after * depth + index) * after + i % after);
-        if (!twi_copy_elements(1, out->dtype, r->inputs[2], to))
+        if (!twi_copy_slice(&ones, 0, (i / after * depth + index) * after + i % after))
             return twi_fail_memory(r->error, r->node);
     }
     return status;

@@ -9,7 +9,7 @@ static tw_status NAME(matmul_panels)(const twi_run *r)
     const twi_products *unit = twi_products_best();
     int64_t blocks = (d->m + ROWS - 1) / ROWS, panels = (d->n + COLUMNS - 1) / COLUMNS;
     int64_t jobs = d->batches * blocks * panels;
-    TWI_PRAGMA(omp parallel for num_threads(twi_team_for(r, jobs, ROWS * COLUMNS * d->k)))
+    TWI_PRAGMA(omp parallel for num_threads(twi_team_for(r, jobs, d->m * d->n * d->k)))
     for (int64_t job = 0; job < jobs; job++) {
         int64_t i0 = job / panels % blocks * ROWS, rows = d->m - i0 < ROWS ? d->m - i0 : ROWS;
         int64_t j0 = job % panels * COLUMNS, width = d->n - j0 < COLUMNS ? d->n - j0 : COLUMNS;

@@ -8,6 +8,8 @@
 #include "device/kernel.h"
 #include "tensor/tensor.h" /* twi_integer_at() */
 
+#include <string.h>
+
 /* What is moved of elements of 16 bytes that own no memory. */
 typedef struct twi_wide {
     uint64_t half[2];
@@ -55,6 +57,37 @@ static inline const void *twi_element(const void *data, tw_dtype dtype, int64_t 
 static inline void *twi_element_of_output(void *data, tw_dtype dtype, int64_t i)
 {
     return (char *)data + i * (int64_t)tw_dtype_size(dtype);
+}
+
+/* Slices of equal size: what takes them one by one need not ask for each how long its elements are. */
+typedef struct twi_slices {
+    tw_dtype dtype;
+    int64_t elements;   /* of one, */
+    size_t size, bytes; /* the bytes of an element and of all of these */
+    const char *from;
+    char *to;
+} twi_slices;
+
+static inline twi_slices twi_slices_of(tw_dtype dtype, int64_t elements, const void *from, void *to)
+{
+    size_t size = tw_dtype_size(dtype);
+    return (twi_slices){dtype, elements, size, (size_t)elements * size, from, to};
+}
+
+/* What begins at one element becomes what begins at another. False: memory for a string has run out. */
+static inline bool twi_copy_slice(const twi_slices *s, int64_t from, int64_t to)
+{
+    const char *source = s->from + (size_t)from * s->size;
+    char *target = s->to + (size_t)to * s->size;
+    if (s->dtype == TW_STRING)
+        return twi_copy_elements(s->elements, s->dtype, source, target);
+    if (s->bytes == 4) /* a number takes no call */
+        memcpy(target, source, 4);
+    else if (s->bytes == 8)
+        memcpy(target, source, 8);
+    else
+        memcpy(target, source, s->bytes);
+    return true;
 }
 
 /* strides[i]: how many elements apart neighbours along axis i of a row-major array lie. */

@@ -11,7 +11,8 @@
 
 typedef enum filter { NEAREST, LINEAR, CUBIC, AREA } filter;
 
-/* State, beside which the workspace has: taps of the rows and columns of the larger side, and the widened image. */
+/* State, beside which the workspace has: taps of the rows and columns of the larger side, the widened image, and
+ * for each thread a row that is blended of several. */
 typedef struct resizing {
     filter filter;
     bool align, half;
@@ -194,30 +195,65 @@ static sides lay_out(const twi_run *r, const int64_t *from, const int64_t *to, v
     return (sides){from, to, rows, columns};
 }
 
-/* One pixel of the output. The linear filter has a form of its own: equal neighbours give just their value. */
-static void gather_pixel(const resizing *s, const sides *z, const float *image, const tap *row, const tap *column,
-                         float *to)
+/* A row of the output. Equal neighbours give just their value. */
+static void gather_linear(const resizing *s, const sides *z, const float *image, const tap *row, float *to)
+{
+    int64_t channels = z->from[3], pitch = z->from[2] * channels;
+    const float *top = image + row[0].at * pitch, *low = image + row[1].at * pitch;
+    for (int64_t x = 0; x < z->to[2]; x++, to += channels) {
+        const tap *column = z->columns + x * s->taps;
+        int64_t left = column[0].at * channels, right = column[1].at * channels;
+        float by_x = column[1].weight, by_y = row[1].weight;
+        for (int64_t c = 0; c < channels; c++) {
+            float above = top[left + c] + (top[right + c] - top[left + c]) * by_x;
+            float below = low[left + c] + (low[right + c] - low[left + c]) * by_x;
+            to[c] = above + (below - above) * by_y;
+        }
+    }
+}
+
+/* The four rows become one, `blend` [from's row], and of that four columns one, in TensorFlow's order. */
+static void gather_cubic(const resizing *s, const sides *z, const float *image, const tap *row, float *blend, float *to)
+{
+    int64_t channels = z->from[3], pitch = z->from[2] * channels;
+    const float *a = image + row[0].at * pitch, *b = image + row[1].at * pitch;
+    const float *c = image + row[2].at * pitch, *d = image + row[3].at * pitch;
+    float by_a = row[0].weight, by_b = row[1].weight, by_c = row[2].weight, by_d = row[3].weight;
+    TWI_VECTOR_LOOP
+    for (int64_t i = 0; i < pitch; i++)
+        blend[i] = a[i] * by_a + b[i] * by_b + c[i] * by_c + d[i] * by_d;
+    for (int64_t x = 0; x < z->to[2]; x++, to += channels) {
+        const tap *t = z->columns + x * s->taps;
+        a = blend + t[0].at * channels, b = blend + t[1].at * channels;
+        c = blend + t[2].at * channels, d = blend + t[3].at * channels;
+        for (int64_t i = 0; i < channels; i++)
+            to[i] = a[i] * t[0].weight + b[i] * t[1].weight + c[i] * t[2].weight + d[i] * t[3].weight;
+    }
+}
+
+static void gather_area(const resizing *s, const sides *z, const float *image, const tap *row, float *to)
 {
     int64_t channels = z->from[3], width = z->from[2];
-    for (int64_t c = 0; c < channels; c++) {
-        float sum = 0;
-        if (s->filter == LINEAR) {
-            const float *top = image + row[0].at * width * channels + c,
-                        *low = image + row[1].at * width * channels + c;
-            int64_t left = column[0].at * channels, right = column[1].at * channels;
-            float above = top[left] + (top[right] - top[left]) * column[1].weight;
-            float below = low[left] + (low[right] - low[left]) * column[1].weight;
-            sum = above + (below - above) * row[1].weight;
-        } else {
-            for (int y = 0; y < s->taps; y++)
-                for (int x = 0; x < s->taps; x++) {
-                    float weight = row[y].weight * column[x].weight;
-                    if (weight != 0)
-                        sum += weight * image[(row[y].at * width + column[x].at) * channels + c];
-                }
-        }
-        to[c] = sum;
-    }
+    memset(to, 0, sizeof *to * (size_t)(z->to[2] * channels));
+    for (int64_t place = 0; place < z->to[2]; place++, to += channels)
+        for (int y = 0; y < s->taps; y++)
+            for (int x = 0; x < s->taps; x++) {
+                const tap *column = z->columns + place * s->taps + x;
+                const float *pixel = image + (row[y].at * width + column->at) * channels;
+                float weight = row[y].weight * column->weight;
+                for (int64_t c = 0; c < channels && weight != 0; c++)
+                    to[c] += weight * pixel[c];
+            }
+}
+
+static void gather_row(const resizing *s, const sides *z, const float *image, const tap *row, float *blend, float *to)
+{
+    if (s->filter == LINEAR)
+        gather_linear(s, z, image, row, to);
+    else if (s->filter == CUBIC)
+        gather_cubic(s, z, image, row, blend, to);
+    else
+        gather_area(s, z, image, row, to);
 }
 
 static tw_status check_size(const twi_run *r, const int64_t *in, const int64_t *out)
@@ -238,14 +274,16 @@ static tw_status run(const twi_run *r)
         return status;
     const sides z = lay_out(r, in->shape.dims, out->shape.dims, &rest);
     const float *image = in->dtype == TW_FLOAT32 ? r->inputs[0] : rest;
+    float *blends = (float *)rest + (in->dtype == TW_FLOAT32 ? 0 : in->elements);
     if (in->dtype != TW_FLOAT32)
         twi_widen_numbers(in->dtype, in->elements, r->inputs[0], rest);
-    int64_t size = z.from[1] * z.from[2] * z.from[3];
-    TWI_PARALLEL_LOOP(r)
-    for (int64_t row = 0; row < z.to[0] * z.to[1]; row++)
-        for (int64_t x = 0; x < z.to[2]; x++)
-            gather_pixel(s, &z, image + row / z.to[1] * size, z.rows + row % z.to[1] * s->taps, z.columns + x * s->taps,
-                         (float *)r->outputs[0] + (row * z.to[2] + x) * z.to[3]);
+    int64_t size = z.from[1] * z.from[2] * z.from[3], rows = z.to[0] * z.to[1];
+    int shares = twi_team_for(r, rows, out->elements * s->taps);
+#pragma omp parallel for num_threads(shares)
+    for (int share = 0; share < shares; share++)
+        for (int64_t row = rows * share / shares; row < rows * (share + 1) / shares; row++)
+            gather_row(s, &z, image + row / z.to[1] * size, z.rows + row % z.to[1] * s->taps,
+                       blends + share * z.from[2] * z.from[3], (float *)r->outputs[0] + row * z.to[2] * z.to[3]);
     return TW_OK;
 }
 
@@ -313,8 +351,9 @@ static tw_status prepare(twi_prepare *p, filter filter, bool is_grad)
                         "%s '%s': align_corners and half_pixel_centers exclude each other", p->op, p->node);
     if (is_grad)
         return make_room(p, &s, out->shape, in->shape, (size_t)(out->elements * 2 + in->elements), sizeof(float));
-    return make_room(p, &s, in->shape, out->shape,
-                     in->dtype == TW_FLOAT32 || filter == NEAREST ? 0 : (size_t)in->elements, sizeof(float));
+    size_t widened = in->dtype == TW_FLOAT32 || filter == NEAREST ? 0 : (size_t)in->elements;
+    size_t blends = filter == CUBIC ? (size_t)(in->shape.dims[2] * in->shape.dims[3]) * (size_t)p->threads : 0;
+    return make_room(p, &s, in->shape, out->shape, widened + blends, sizeof(float));
 }
 
 #define PREPARE(name, filter, is_grad)                                                                                 \

@@ -63,7 +63,7 @@ static tw_status NAME(sparse_grad)(const twi_run *r)
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 /* Each value below the size adds its weight, or 1; binary: it is 1 then. Rows of a matrix have bins of their own. */
-static tw_status NAME(count)(const twi_run *r, int input, int weighs, int64_t i, REAL *bins, int64_t size)
+static inline tw_status NAME(count)(const twi_run *r, int input, int weighs, int64_t i, REAL *bins, int64_t size)
 {
     int64_t value = twi_input_int(r, input, i);
     const REAL *weights = r->input_operands[weighs].elements ? r->inputs[weighs] : NULL;
@@ -81,8 +81,10 @@ static tw_status NAME(bincount)(const twi_run *r)
     int64_t size = out->shape.dims[out->shape.rank - 1], row = out->shape.rank == 2 ? in->shape.dims[1] : in->elements;
     tw_status status = TW_OK;
     twi_clear(r->outputs[0], out->bytes);
-    for (int64_t i = 0; i < in->elements && status == TW_OK; i++)
-        status = NAME(count)(r, 0, 2, i, (REAL *)r->outputs[0] + i / row * size, size);
+    REAL *bins = r->outputs[0];
+    for (int64_t first = 0; first < in->elements && status == TW_OK; first += row, bins += size)
+        for (int64_t i = first; i < first + row && status == TW_OK; i++)
+            status = NAME(count)(r, 0, 2, i, bins, size);
     return status;
 }
 
