@@ -105,6 +105,11 @@ void TF_ImportGraphDefOptionsAddInputMapping(TF_ImportGraphDefOptions *opts, con
                                              TF_Output dst)
 {
     int count = opts->num_inputs;
+    for (int i = 0; i < count; i++)
+        if (opts->inputs[i].index == src_index && strcmp(opts->inputs[i].name, src_name) == 0) {
+            opts->input_outputs[i] = dst; /* what is told last stands */
+            return;
+        }
     TF_Output *output = ADD_ITEM(opts->input_outputs, count);
     tw_import_input *input = output ? ADD_ITEM(opts->inputs, opts->num_inputs) : NULL;
     if (!input)

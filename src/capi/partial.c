@@ -286,6 +286,38 @@ static void ask(part *m, tw_output output)
     mark(m, m->now, output, true);
 }
 
+/* Targets run as soon as what they need has been fed, whether this part asks for them or not; one that it asks for too
+ * early waits. */
+static void ask_for_targets(part *m, const TF_Operation *const *asked, int num_asked)
+{
+    const partial_run *p = m->run;
+    for (int i = 0; i < p->num_fetches && is_ok(m->status); i++) {
+        tw_output target = p->fetches[i];
+        TF_Status why = {0};
+        part tried = *m;
+        tried.status = &why;
+        bool is_asked = false, *marks = target.index < 0 && !p->fetched[i] ? calloc((size_t)m->count + 1, 1) : NULL;
+        for (int k = 0; k < num_asked; k++)
+            is_asked |= asked[k] && asked[k]->node == target.node;
+        if (marks && mark(&tried, marks, target, true))
+            ask(m, target);
+        else if (marks && is_asked && TF_GetCode(&why) != TF_INVALID_ARGUMENT)
+            set_status(m->status, TF_GetCode(&why), "%s", TF_Message(&why));
+        free(why.message);
+        free(marks);
+    }
+}
+
+static void check_targets(part *m, const TF_Operation *const *targets, int count)
+{
+    for (int i = 0; i < count && is_ok(m->status); i++) {
+        tw_output target = {targets[i] ? targets[i]->node : NULL, -1};
+        if (find(m->run->fetches, m->run->num_fetches, target) < 0)
+            set_status(m->status, TF_INVALID_ARGUMENT, "target '%s' was not declared by TF_SessionPRunSetup",
+                       target.node ? tw_node_name(target.node) : "");
+    }
+}
+
 /* Lets a call that was refused have changed nothing: no feed is kept from it, and nothing is fetched. */
 static void give_back(part *m, int num_values, const bool *fetched)
 {
@@ -388,7 +420,7 @@ void TF_SessionPRun(TF_Session *session, const char *handle, const TF_Output *in
     int outputs_in_all = 0;
     for (int i = 0; i < m.count; i++)
         outputs_in_all += tw_node_num_outputs(graph->operations[i]->node);
-    m.fetches = calloc((size_t)outputs_in_all + (size_t)noutputs + (size_t)ntargets + 1, sizeof *m.fetches);
+    m.fetches = calloc((size_t)(outputs_in_all + noutputs + m.run->num_fetches) + 1, sizeof *m.fetches);
     bool *fetched = calloc((size_t)m.run->num_fetches + 1, sizeof *fetched);
     int num_values = m.run->num_values;
     if (!m.now || !m.later || !m.fetches || !fetched)
@@ -397,12 +429,13 @@ void TF_SessionPRun(TF_Session *session, const char *handle, const TF_Output *in
         memcpy(fetched, m.run->fetched, (size_t)m.run->num_fetches * sizeof *fetched);
     if (is_ok(status))
         check_part(&m, inputs, ninputs, outputs, noutputs);
+    check_targets(&m, target_opers, ntargets);
     if (is_ok(status))
         take_feeds(&m, inputs, input_values, ninputs);
     for (int i = 0; i < noutputs && is_ok(status); i++)
         ask(&m, (tw_output){outputs[i].oper ? outputs[i].oper->node : NULL, outputs[i].index});
-    for (int i = 0; i < ntargets && is_ok(status); i++)
-        ask(&m, (tw_output){target_opers[i] ? target_opers[i]->node : NULL, -1});
+    if (is_ok(status))
+        ask_for_targets(&m, target_opers, ntargets);
     if (is_ok(status))
         ask_for_later(&m);
     else if (fetched)

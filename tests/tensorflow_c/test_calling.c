@@ -826,6 +826,46 @@ static void parts_of_a_run_run_once(void **state)
     close_session(session, s);
 }
 
+/* Two placeholders, of which one is assigned to a variable: that runs as soon as it is fed, whether a part asks for it
+ * or not, and waits where one asks too early. */
+static void targets_of_parts_run_when_they_can(void **state)
+{
+    (void)state;
+    TF_Operation *a = placeholder(graph, "a", TF_INT32, s), *b = placeholder(graph, "b", TF_INT32, s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "VarHandleOp", "v");
+    TF_SetAttrType(d, "dtype", TF_INT32);
+    TF_SetAttrShape(d, "shape", NULL, 0);
+    TF_Output v = out(TF_FinishOperation(d, s));
+    TF_Operation *assign = binary(graph, "AssignVariableOp", "assign", v, out(b), s);
+    d = TF_NewOperation(graph, "ReadVariableOp", "read");
+    TF_AddInput(d, v);
+    TF_SetAttrType(d, "dtype", TF_INT32);
+    TF_Operation *read = TF_FinishOperation(d, s);
+    TF_Operation *sum = add(graph, "sum", out(a), out(b), s), *twice = add(graph, "twice", out(a), out(a), s);
+    assert_fine(s);
+    TF_Session *session = session_of(graph, s);
+    TF_Output feeds[] = {out(a), out(b)}, fetches[] = {out(sum), out(twice)};
+    const TF_Operation *targets[] = {assign};
+    const char *handle;
+    TF_SessionPRunSetup(session, feeds, 2, fetches, 2, targets, 1, &handle, s);
+    assert_fine(s);
+    TF_Tensor *one = int_tensor(1), *four = int_tensor(4), *result;
+    TF_SessionPRun(session, handle, &feeds[0], &one, 1, &fetches[1], &result, 1, targets, 1, s);
+    assert_fine(s);
+    TF_DeleteTensor(result);
+    TF_SessionPRun(session, handle, &feeds[1], &four, 1, &fetches[0], &result, 1, NULL, 0, s);
+    assert_fine(s);
+    TF_DeleteTensor(result);
+    result = run(session, (TF_Output){0}, NULL, out(read), s);
+    assert_fine(s);
+    assert_int_equal(*(int32_t *)TF_TensorData(result), 4);
+    TF_DeleteTensor(result);
+    TF_DeletePRunHandle(handle);
+    TF_DeleteTensor(one);
+    TF_DeleteTensor(four);
+    close_session(session, s);
+}
+
 /* (a + b) * b: what was not declared or has been, and parts that are refused, which leave all as it was. */
 static void parts_that_are_wrong_are_told(void **state)
 {
@@ -1081,6 +1121,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loops_run, begin, end),
         cmocka_unit_test_setup_teardown(loops_have_names_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(parts_of_a_run_run_once, begin, end),
+        cmocka_unit_test_setup_teardown(targets_of_parts_run_when_they_can, begin, end),
         cmocka_unit_test_setup_teardown(parts_that_are_wrong_are_told, begin, end),
 #ifndef ON_TENSORFLOW
         cmocka_unit_test_setup_teardown(loops_run_in_loops, begin, end),

@@ -251,7 +251,9 @@ static void import_leads_inputs_to_what_is_there(void **state)
     TF_Operation *mine = placeholder(graph, "mine", TF_INT32, s);
     TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
     TF_ImportGraphDefOptionsSetPrefix(options, "x/");
-    TF_ImportGraphDefOptionsAddInputMapping(options, "feed", 0, out(mine));
+    TF_ImportGraphDefOptionsAddInputMapping(options, "feed", 0, out(placeholder(graph, "other", TF_INT32, s)));
+    TF_ImportGraphDefOptionsAddInputMapping(options, "fake", 0, out(mine));
+    TF_ImportGraphDefOptionsAddInputMapping(options, "feed", 0, out(mine)); /* what is told last stands */
     TF_ImportGraphDefOptionsAddInputMapping(options, "fake", 0, out(mine));
     TF_ImportGraphDefOptionsAddInputMapping(options, "feed", 3, out(mine)); /* which has one output */
     TF_ImportGraphDefOptionsAddReturnOutput(options, "feed", 0);
