@@ -111,6 +111,7 @@ static const char *read_argument(pattern *p, const char *at, argument *a)
 
 static const char *read_results(pattern *p, const char *at, clause *c)
 {
+    c->num_results = 0;
     do {
         assert(c->num_results < MOST_RESULTS);
         at = read_argument(p, *at == ',' ? at + 1 : at, &c->results[c->num_results++]);
@@ -118,17 +119,25 @@ static const char *read_results(pattern *p, const char *at, clause *c)
     return at;
 }
 
-/* OPS(ARGUMENTS) */
-static const char *read_call(pattern *p, const char *at, clause *c)
+/* "Add|AddV2" of OPS(ARGUMENTS), then the rest of it. */
+static const char *read_ops(const char *at, clause *c)
 {
     char word[64];
+    c->num_ops = 0;
     do {
         at = read_word(*at == '|' ? at + 1 : at, word);
         c->ops[c->num_ops] = twi_op_find(word);
         assert(c->ops[c->num_ops]);
         c->num_ops++;
     } while (*at == '|');
+    return at;
+}
+
+static const char *read_arguments(pattern *p, const char *at, clause *c)
+{
     assert(*at == '(');
+    c->open = false;
+    c->num_arguments = 0;
     for (at = skip(at + 1); *at != ')'; at = skip(*at == ',' ? at + 1 : at)) {
         c->open = strncmp(at, "...", 3) == 0;
         assert(c->num_arguments < MOST_ARGUMENTS);
@@ -145,25 +154,27 @@ static bool is_there(const clause *c, const op_set *set)
     return there;
 }
 
-/* Reads as far as there is a node for each clause that must have one: most rows end at their first. False: there is
- * none. */
+/* Reads as far as there is a node for each clause that must have one: most rows end at the ops of their first. False:
+ * there is none. */
 static bool read_pattern(const twi_fusion *row, const op_set *set, pattern *p)
 {
     p->row = row;
     p->num_names = p->num_clauses = p->num_products = 0;
     for (const char *at = skip(row->find); *at; at = skip(at + (*at == ';'))) {
         clause *c = &p->clauses[p->num_clauses++];
-        *c = (clause){.optional = *at == '?', .stays = *at == '&'};
-        at = read_results(p, at + (c->optional || c->stays), c);
-        assert(*at == '=');
-        at = read_call(p, at + 1, c);
+        c->optional = *at == '?';
+        c->stays = *at == '&';
+        const char *behind = read_ops(strchr(at, '=') + 1, c);
         if (!c->optional && !is_there(c, set))
             return false;
+        at = read_results(p, at + (c->optional || c->stays), c);
+        assert(*at == '=');
+        at = read_arguments(p, behind, c);
     }
     for (const char *at = skip(row->make); *at; at = skip(at + (*at == ';'))) {
         clause *c = &p->products[p->num_products++];
-        *c = (clause){.num_ops = 0};
-        at = read_call(p, at, c);
+        c->optional = c->stays = false;
+        at = read_arguments(p, read_ops(at, c), c);
         assert(strncmp(at, "->", 2) == 0);
         at = read_results(p, skip(at + 2), c);
     }
