@@ -606,7 +606,8 @@ static bool check(const TF_OperationDescription *d, TF_Status *status)
             set_status(status, TF_INVALID_ARGUMENT, "input %d of '%s' (%s) is %s", i, d->name, d->type,
                        d->inputs[i].oper ? "of another graph" : "missing");
         else if (i < d->num_inputs && d->inputs[i].index < 0)
-            set_status(status, TF_OUT_OF_RANGE, "Node '%s' (type: '%s', num of outputs: %d) does not have output %d",
+            set_status(status, TF_INVALID_ARGUMENT,
+                       "Node '%s' (type: '%s', num of outputs: %d) does not have output %d",
                        TF_OperationName(d->inputs[i].oper), TF_OperationOpType(d->inputs[i].oper),
                        TF_OperationNumOutputs(d->inputs[i].oper), d->inputs[i].index);
     if (d->failed)

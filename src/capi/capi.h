@@ -182,6 +182,7 @@ void write_library(wire *w, const TF_Graph *graph); /* field 2 of a GraphDef, if
 
 /* -- session.c -- */
 const TF_Graph *session_graph(const TF_Session *session);
+bool is_closed(const TF_Session *session);
 bool places_softly(const TF_SessionOptions *options);
 tw_session *tower_session_of(const TF_Session *session);
 struct partial_run **partial_runs_of(TF_Session *session); /* the first of them */

@@ -372,9 +372,17 @@ TFE_TensorHandle *new_handle(TF_Tensor *tensor, TF_Output node, const char *devi
     return handle;
 }
 
+static bool is_handle(const TFE_TensorHandle *h, TF_Status *status)
+{
+    TF_SetStatus(status, h ? TF_OK : TF_INVALID_ARGUMENT, h ? "" : "Invalid handle");
+    return h;
+}
+
 /* The same tensor or resource, on another device if that is given. */
 static TFE_TensorHandle *copy_handle(const TFE_TensorHandle *h, const char *device, TF_Status *status)
 {
+    if (!is_handle(h, status))
+        return NULL;
     return new_handle(h->tensor ? share_tensor(h->tensor) : NULL, h->node, device ? device : h->device, status);
 }
 
@@ -440,68 +448,59 @@ static int rank_of(const TFE_TensorHandle *h)
 
 int TFE_TensorHandleNumDims(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return rank_of(h);
+    return is_handle(h, status) ? rank_of(h) : -1;
 }
 
 int64_t TFE_TensorHandleNumElements(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return h->tensor ? TF_TensorElementCount(h->tensor) : 1;
+    return is_handle(h, status) ? (h->tensor ? TF_TensorElementCount(h->tensor) : 1) : -1;
 }
 
 int64_t TFE_TensorHandleDim(TFE_TensorHandle *h, int dim_index, TF_Status *status)
 {
+    if (!is_handle(h, status))
+        return -1;
     if (dim_index < 0 || dim_index >= rank_of(h)) {
         set_status(status, TF_INVALID_ARGUMENT, "the tensor has %d dimensions, and no number %d", rank_of(h),
                    dim_index);
         return -1;
     }
-    TF_SetStatus(status, TF_OK, "");
     return h->tensor->dims[dim_index];
 }
 
 const char *TFE_TensorHandleDeviceName(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return h->device;
+    return is_handle(h, status) ? h->device : NULL;
 }
 
 const char *TFE_TensorHandleBackingDeviceName(TFE_TensorHandle *h, TF_Status *status)
 {
-    (void)h;
-    TF_SetStatus(status, TF_OK, "");
-    return FIRST_CPU;
+    return is_handle(h, status) ? FIRST_CPU : NULL;
 }
 
 const char *TFE_TensorHandleDeviceType(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return strstr(h->device, "/device:GPU:") ? "GPU" : "CPU";
+    return is_handle(h, status) ? (strstr(h->device, "/device:GPU:") ? "GPU" : "CPU") : NULL;
 }
 
 int TFE_TensorHandleDeviceID(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return atoi(strrchr(h->device, ':') + 1);
+    return is_handle(h, status) ? atoi(strrchr(h->device, ':') + 1) : -1;
 }
 
 void TFE_TensorHandleGetStatus(TFE_TensorHandle *h, TF_Status *status)
 {
-    (void)h;
-    TF_SetStatus(status, TF_OK, "");
+    is_handle(h, status);
 }
 
 void *TFE_TensorHandleDevicePointer(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return h->tensor ? TF_TensorData(h->tensor) : NULL;
+    return is_handle(h, status) && h->tensor ? TF_TensorData(h->tensor) : NULL;
 }
 
 size_t TFE_TensorHandleDeviceMemorySize(TFE_TensorHandle *h, TF_Status *status)
 {
-    TF_SetStatus(status, TF_OK, "");
-    return h->tensor ? TF_TensorByteSize(h->tensor) : 0;
+    return is_handle(h, status) && h->tensor ? TF_TensorByteSize(h->tensor) : 0;
 }
 
 /* ---- resources as tensors: a ResourceHandleProto that has the name of the node ---------------------------------- */
@@ -522,6 +521,8 @@ static TF_Tensor *name_resource(const TFE_TensorHandle *h)
 
 TFE_TensorHandle *handle_in(TFE_Context *context, TFE_TensorHandle *h, TF_Status *status)
 {
+    if (!is_handle(h, status))
+        return NULL;
     if (!h->tensor || h->tensor->type != TF_RESOURCE)
         return retain_handle(h);
     wire_field field;
@@ -540,8 +541,9 @@ TFE_TensorHandle *handle_in(TFE_Context *context, TFE_TensorHandle *h, TF_Status
 
 TF_Tensor *TFE_TensorHandleResolve(TFE_TensorHandle *h, TF_Status *status)
 {
+    if (!is_handle(h, status))
+        return NULL;
     TF_Tensor *shared = h->tensor ? share_tensor(h->tensor) : name_resource(h);
-    TF_SetStatus(status, TF_OK, "");
     if (!shared)
         set_no_memory(status);
     return shared;
@@ -592,9 +594,10 @@ TFE_TensorHandle *TFE_NewTensorHandleFromDeviceMemory(TFE_Context *ctx, const ch
 
 TFE_TensorDebugInfo *TFE_TensorHandleTensorDebugInfo(TFE_TensorHandle *h, TF_Status *status)
 {
+    if (!is_handle(h, status))
+        return NULL;
     int rank = rank_of(h);
     TFE_TensorDebugInfo *info = malloc(sizeof *info + sizeof *info->dims * (size_t)rank);
-    TF_SetStatus(status, TF_OK, "");
     if (!info) {
         set_no_memory(status);
         return NULL;

@@ -754,7 +754,8 @@ static bool check_room(int outputs, int *num_retvals, TF_Status *status)
 {
     if (*num_retvals < outputs)
         set_status(status, TF_INVALID_ARGUMENT, "Expecting %d outputs, but *num_retvals is %d", outputs, *num_retvals);
-    *num_retvals = outputs;
+    else
+        *num_retvals = outputs;
     return is_ok(status);
 }
 

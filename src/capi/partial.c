@@ -132,6 +132,8 @@ void TF_SessionPRunSetup(TF_Session *session, const TF_Output *inputs, int ninpu
     char *name = strdup(p->handle);
     if (!p->feeds || !p->fetches || !p->fed || !p->fetched || !name)
         set_no_memory(status);
+    if (is_ok(status) && is_closed(session))
+        set_status(status, TF_CANCELLED, "Session has been closed.");
     if (is_ok(status) && noutputs == 0 && ntargets == 0)
         set_status(status, TF_INVALID_ARGUMENT, "Must specify at least one target to fetch or execute.");
     for (int i = 0; i < ninputs && is_ok(status); i++)

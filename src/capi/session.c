@@ -146,7 +146,8 @@ static bool check_options(const TF_SessionOptions *opts, TF_Status *status)
 {
     TF_SetStatus(status, TF_OK, "");
     if (opts && opts->target && *opts->target && strcmp(opts->target, "local") != 0)
-        set_status(status, TF_UNIMPLEMENTED, "sessions run in this process: there is no target '%s'", opts->target);
+        set_status(status, strncmp(opts->target, "grpc", 4) == 0 ? TF_UNIMPLEMENTED : TF_NOT_FOUND,
+                   "sessions run in this process: there is no target '%s'", opts->target);
     else if (opts && opts->no_cpus)
         set_status(status, TF_NOT_FOUND, "No CPU devices are available in this process");
     return is_ok(status);
@@ -406,6 +407,11 @@ const TF_Graph *session_graph(const TF_Session *session)
     return session->graph;
 }
 
+bool is_closed(const TF_Session *session)
+{
+    return __atomic_load_n(&session->closed, __ATOMIC_ACQUIRE);
+}
+
 tw_session *tower_session_of(const TF_Session *session)
 {
     return session->tower;
@@ -450,11 +456,11 @@ void run_session(TF_Session *session, run_settings settings, const tw_feed *feed
     }
     if (settings.metadata)
         trace(session, 1);
-    if (__atomic_load_n(&session->closed, __ATOMIC_ACQUIRE))
+    if (is_closed(session))
         error = (tw_error){TW_CANCELLED, "Session has been closed."};
     else
         tw_session_run_in(session->tower, lane, feeds, num_feeds, fetches, num_fetches, results, &error);
-    bool closed = __atomic_load_n(&session->closed, __ATOMIC_ACQUIRE);
+    bool closed = is_closed(session);
     if (ms > 0 && end_deadline(&deadline) && error.status == TW_CANCELLED && !closed)
         error = (tw_error){TW_DEADLINE_EXCEEDED, "Timed out waiting for notification"};
     if (settings.metadata) {

@@ -512,6 +512,31 @@ static void texts_are_taken_and_given(void **state)
     TFE_DeleteTensorHandle(written);
 }
 
+static void no_handle_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(TFE_TensorHandleNumDims(NULL, s), -1);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid handle");
+    TF_SetStatus(s, TF_OK, "");
+    assert_int_equal(TFE_TensorHandleNumElements(NULL, s), -1);
+    assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
+    assert_int_equal(TFE_TensorHandleDim(NULL, 0, s), -1);
+    assert_null(TFE_TensorHandleDeviceName(NULL, s));
+    assert_null(TFE_TensorHandleBackingDeviceName(NULL, s));
+    assert_null(TFE_TensorHandleCopySharingTensor(NULL, s));
+    TF_SetStatus(s, TF_OK, "");
+    assert_null(TFE_TensorHandleResolve(NULL, s));
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Invalid handle");
+    TFE_Op *op = new_op("Neg");
+    give(op, matrix(1, 1, (float[]){1}));
+    TFE_TensorHandle *result[1];
+    int count = 0;
+    TFE_Execute(op, result, &count, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Expecting 1 outputs, but *num_retvals is 0");
+    assert_int_equal(count, 0);
+    TFE_DeleteOp(op);
+}
+
 static void what_is_wrong_is_said(void **state)
 {
     (void)state;
@@ -774,6 +799,7 @@ int main(void)
         TEST(variables_without_a_name_are_each_their_own),
         TEST(functions_are_executed_until_they_are_removed),
         TEST(texts_are_taken_and_given),
+        TEST(no_handle_is_told),
         TEST(what_is_wrong_is_said),
         TEST(context_keeps_what_is_asked_of_it),
         TEST(experimental_functions_do_what_one_process_needs),

@@ -215,6 +215,18 @@ static void no_more_is_written_than_there_is_room(void **state)
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 
+static void node_without_an_op_is_not_imported(void **state)
+{
+    (void)state;
+    TF_Buffer *def = TF_NewBufferFromString("\n\003\n\001n", 5);
+    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
+    TF_GraphImportGraphDef(graph, def, options, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Node 'n' does not specify an operation");
+    assert_null(TF_GraphOperationByName(graph, "n"));
+    TF_DeleteImportGraphDefOptions(options);
+    TF_DeleteBuffer(def);
+}
+
 static void indexes_out_of_range_are_told(void **state)
 {
     (void)state;
@@ -472,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(attributes_of_another_kind_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(attributes_that_are_not_there_are_told, begin, end),
         cmocka_unit_test_setup_teardown(no_more_is_written_than_there_is_room, begin, end),
+        cmocka_unit_test_setup_teardown(node_without_an_op_is_not_imported, begin, end),
         cmocka_unit_test_setup_teardown(indexes_out_of_range_are_told, begin, end),
         cmocka_unit_test_setup_teardown(operations_that_cannot_be_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(feeds_that_do_not_fit_are_refused, begin, end),

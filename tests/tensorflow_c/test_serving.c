@@ -497,6 +497,10 @@ static void wrong_runs_say_what_is_wrong(void **state)
     assert_fine(s);
     TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, (const TF_Operation *[]){y}, 1, NULL, s);
     assert_wrong(s, TF_CANCELLED, "Session has been closed.");
+    const char *handle;
+    TF_SessionPRunSetup(session, NULL, 0, NULL, 0, (const TF_Operation *[]){y}, 1, &handle, s);
+    assert_wrong(s, TF_CANCELLED, "Session has been closed.");
+    assert_null(handle);
     TF_DeleteSession(session, s);
     TF_SessionOptions *options = TF_NewSessionOptions();
     TF_SetConfig(options, "\xff\xff", 2, s);

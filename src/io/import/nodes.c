@@ -87,6 +87,8 @@ tw_status twi_import_name_items(twi_importer *m)
         tw_status status = TW_OK;
         if (!m->options->any_names && !twi_is_node_name(item->name))
             status = twi_fail(m->error, TW_INVALID_ARGUMENT, "'%.200s' is not a valid node name", item->name);
+        else if (!item->def->op || !*item->def->op)
+            status = twi_fail(m->error, TW_INVALID_ARGUMENT, "Node '%s' does not specify an operation", item->name);
         else if (m->options->rename)
             status = rename_item(m, item);
         else if (is_taken(m, item->name))
