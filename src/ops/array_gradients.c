@@ -489,7 +489,8 @@ void twi_gradient_diag_part(twi_gradient *g)
 static tw_output top_k_back(twi_gradient *g)
 {
     tw_strided_slice_options last = {TW_SHAPE(-1), TW_SHAPE(0), .end_mask = 1, .shrink_axis_mask = 1};
-    tw_output indices = {g->node, 1}, shape = tw_shape_of(G, X(0)), size = tw_size_of(G, X(0));
+    tw_output indices = tw_cast(G, (tw_output){g->node, 1}, TW_INT32);
+    tw_output shape = tw_shape_of(G, X(0)), size = tw_size_of(G, X(0));
     tw_output one = twi_constant_int(G, 1), width = tw_maximum(G, tw_strided_slice(G, shape, last), one);
     tw_output k = tw_strided_slice(G, tw_shape_of(G, indices), last), rows = tw_floor_div(G, size, width);
     tw_output starts = tw_mul(G, tw_range(G, twi_constant_int(G, 0), rows, one), width);
@@ -512,7 +513,8 @@ void twi_gradient_top_k(twi_gradient *g)
     int64_t size = tw_shape_elements(in), width = in.dims[in.rank - 1], rows = width ? size / width : 0;
     tw_output starts =
         tw_range(G, twi_constant_int(G, 0), twi_constant_int(G, size), twi_constant_int(G, width ? width : 1));
-    tw_output places = tw_reshape(G, (tw_output){g->node, 1}, TW_SHAPE(rows, out.dims[out.rank - 1]));
+    tw_output places = tw_cast(G, (tw_output){g->node, 1}, TW_INT32);
+    places = tw_reshape(G, places, TW_SHAPE(rows, out.dims[out.rank - 1]));
     places = tw_reshape(G, tw_add(G, places, tw_expand_dims(G, starts, 1)), TW_SHAPE(-1, 1));
     tw_output flat = tw_scatter_nd(G, places, tw_reshape(G, DY, TW_SHAPE(-1)), twi_constant_ints(G, &size, 1));
     g->dx[0] = tw_reshape(G, flat, in);

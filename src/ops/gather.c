@@ -313,7 +313,8 @@ const twi_op twi_gather_ops[] = {
      twi_gradient_diag},
     {"DiagPart", "input:T", "diagonal:T", "T:{bfloat16,half,float,double,int32,int64,complex64,complex128}",
      diag_part_shape, twi_gradient_diag_part},
-    {"TopKV2", "input:T, k:int32", "values:T, indices:int32", "sorted:bool=true; T:" NUMBERS, top_k_shape,
+    {"TopKV2", "input:T, k:Tk", "values:T, indices:index_type",
+     "sorted:bool=true; T:" NUMBERS "; Tk:" INDEX "=int32; index_type:" INDEX "=int32", top_k_shape,
      twi_gradient_top_k},
     {"ApproxTopK", "input:T", "values:T, indices:int32",
      "k:int; reduction_dimension:int=-1; recall_target:float=0.95; is_max_k:bool=true; "

@@ -349,3 +349,11 @@ def gradient_of_any_normalized():
 
 
 program("gradient_of_any_normalized", gradient_of_any_normalized, {"dy": eighths(2, 2, 8), "x": eighths(2, 2, 8), "y": eighths(2, 2, 8)})
+def best_by_int64():
+    """How many are wanted, and where they stand, may be int64."""
+    x = holder(tf.float32, [2, 4], "x")
+    return [found for k, places in ((np.int64(3), tf.int64), (np.int32(1), tf.int64), (np.int64(0), tf.int32))
+            for found in raw.TopKV2(input=x, k=k, index_type=places)]
+
+
+program("best_by_int64", best_by_int64, {"x": f32([[1, 4, 4, -2], [0, 7, 1, 9]])})

@@ -154,8 +154,8 @@ def describe(op):
 
 
 # Attributes that TensorFlow 2 has added: taken as long as they ask for nothing (src/io/graph_import.c).
-ADDED = {"grad_a", "grad_b", "grad_x", "grad_y", "incompatible_shape_error", "exponential_avg_factor", "shape_type", "Tk",
-         "index_type", "bad_indices_policy", "allow_missing_files"}
+ADDED = {"grad_a", "grad_b", "grad_x", "grad_y", "incompatible_shape_error", "exponential_avg_factor", "shape_type",
+         "bad_indices_policy", "allow_missing_files"}
 
 
 def handles(arguments):
@@ -167,8 +167,7 @@ def handles(arguments):
 
 
 def of_newer(arguments):
-    return [a.replace(": shape_type", ": int32").replace("* shape_type", "* int32").replace(": Tk", ": int32")
-            .replace(": index_type", ": int32") for a in arguments]
+    return [a.replace(": shape_type", ": int32").replace("* shape_type", "* int32") for a in arguments]
 
 
 def allowed(ours, theirs):

@@ -10,6 +10,15 @@ static tw_status prepare_top_k(twi_prepare *p)
     return twi_prepare_typed(p);
 }
 
+/* Places that lie at the beginning of their row become int64, from the last on. */
+static void widen_places(int32_t *places, int64_t count)
+{
+    for (int64_t i = count - 1; i >= 0; i--) {
+        int64_t wide = places[i];
+        memcpy((char *)places + i * (int64_t)sizeof wide, &wide, sizeof wide);
+    }
+}
+
 #define BODY "device/cpu/plain/top_k.inl"
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"

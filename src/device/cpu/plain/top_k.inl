@@ -45,15 +45,18 @@ static tw_status NAME(top_k)(const twi_run *r)
     int64_t n = in.dims[in.rank - 1], k = r->output_operands[0].shape.dims[in.rank - 1];
     const REAL *from = r->inputs[0];
     REAL *values = r->outputs[0];
-    int32_t *places = r->outputs[1];
+    int64_t width = (int64_t)tw_dtype_size(r->output_operands[1].dtype);
     if (k == 0 || n == 0)
         return TW_OK;
     int64_t rows = r->input_operands[0].elements / n;
     TWI_PARALLEL_LOOP(r)
     for (int64_t i = 0; i < rows; i++) {
-        NAME(select_best)(from + i * n, n, places + i * k, k);
+        int32_t *places = (int32_t *)((char *)r->outputs[1] + i * k * width);
+        NAME(select_best)(from + i * n, n, places, k);
         for (int64_t j = 0; j < k; j++)
-            values[i * k + j] = from[i * n + places[i * k + j]];
+            values[i * k + j] = from[i * n + places[j]];
+        if (width > (int64_t)sizeof *places)
+            widen_places(places, k);
     }
     return TW_OK;
 }
