@@ -231,7 +231,9 @@ static tw_status use_pictures(void)
     if (status == TW_OK)
         status = twi_image_encode_jpeg(&image, &options, &bytes, &size, &error);
     if (status == TW_OK)
-        status = twi_image_decode_window(bytes, size, 3, true, (int32_t[]){1, 2, 5, 6}, "b", &read, &error);
+        status = twi_image_decode_as(
+            bytes, size, &(twi_image_wanted){.channels = 3, .fast = true, .window = (int32_t[]){1, 2, 5, 6}}, "b",
+            &read, &error);
     if (status == TW_OK)
         status = twi_image_fit(&read, 4, 4, fitted, &error);
     twi_image_free(&read);
@@ -1796,12 +1798,13 @@ static void windows_lie_in_their_picture(void **state)
     size_t size;
     assert_ok(twi_image_encode_jpeg(&image, &options, &bytes, &size, &error));
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
-        assert_int_equal(twi_image_decode_window(bytes, size, 3, false, outside[i], "a", &read, &error),
-                         TW_INVALID_ARGUMENT);
+        const twi_image_wanted wanted = {.channels = 3, .window = outside[i]};
+        assert_int_equal(twi_image_decode_as(bytes, size, &wanted, "a", &read, &error), TW_INVALID_ARGUMENT);
         assert_non_null(strstr(error.message, "Invalid crop window"));
     }
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-        assert_ok(twi_image_decode_window(bytes, size, 0, false, inside[i], "a", &read, &error));
+        const twi_image_wanted wanted = {.window = inside[i]};
+        assert_ok(twi_image_decode_as(bytes, size, &wanted, "a", &read, &error));
         assert_int_equal(read.height, inside[i][2]);
         twi_image_free(&read);
     }
@@ -1813,8 +1816,8 @@ static void windows_lie_in_their_picture(void **state)
     twi_image_free(&read);
     twi_free(bytes);
     assert_ok(twi_image_encode_png(&image, &bytes, &size, &error));
-    assert_fails(twi_image_decode_window(bytes, size, 3, false, inside[0], "a", &read, &error), TW_INVALID_ARGUMENT,
-                 "'a' is no JPEG");
+    const twi_image_wanted corner = {.channels = 3, .window = inside[0]};
+    assert_fails(twi_image_decode_as(bytes, size, &corner, "a", &read, &error), TW_INVALID_ARGUMENT, "'a' is no JPEG");
     twi_free(bytes);
     assert_fails(decode_any("text", 4, &read), TW_INVALID_ARGUMENT, "neither a JPEG nor a PNG");
     size = encode_for_printing(&printed);

@@ -16,6 +16,8 @@ typedef struct several {
 
 #include "base/letters_table.h"
 
+#include "base/scripts_table.h"
+
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
 /* Rows are in the order of their first characters: the last one that does not begin behind c; NULL: there is none. */
@@ -66,4 +68,11 @@ int twi_to_case(const uint32_t *text, size_t count, size_t i, bool upper, uint32
     if (!upper && c == SIGMA && is_beside_letter(text, count, i, true) && !is_beside_letter(text, count, i, false))
         to[0] = LAST_SIGMA;
     return 1;
+}
+
+int32_t twi_script_of(int32_t c)
+{
+    uint32_t last_of_it = (uint32_t)c << 8 | 0xff;
+    const uint32_t *row = c < 0 || c > 0x10ffff ? NULL : find(scripts, COUNT(scripts), sizeof *scripts, last_of_it);
+    return row ? (int32_t)(*row & 0xff) : -1;
 }

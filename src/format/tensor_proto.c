@@ -61,6 +61,17 @@ Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
     return proto->string_val ? proto : NULL;
 }
 
+bool twi_tensor_to_text(const tw_tensor *tensor, tw_string *text)
+{
+    twi_arena arena = {0};
+    const Twi__TensorProto *proto = twi_tensor_to_proto(&arena, tensor);
+    size_t size = proto ? twi__tensor_proto__get_packed_size(proto) : 0;
+    uint8_t *bytes = proto ? twi_arena_alloc(&arena, size + 1) : NULL;
+    bool done = bytes && twi__tensor_proto__pack(proto, bytes) == size && twi_string_set(text, bytes, size);
+    twi_arena_free(&arena);
+    return done;
+}
+
 /* ---- out of messages ------------------------------------------------------------------------------------------- */
 
 tw_status twi_dtype_from_proto(int32_t number, tw_dtype *dtype, tw_error *error)

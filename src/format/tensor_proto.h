@@ -12,6 +12,8 @@
 Twi__TensorShapeProto *twi_shape_to_proto(twi_arena *arena, tw_shape shape);
 ProtobufCBinaryData *twi_strings_to_proto(twi_arena *arena, const tw_tensor *tensor); /* its elements */
 Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor);
+/* Into a message's bytes; false when out of memory. */
+bool twi_tensor_to_text(const tw_tensor *tensor, tw_string *text);
 
 /* Out of messages that may be hostile. A shape NULL stands for an empty one, as on the wire. */
 tw_status twi_dtype_from_proto(int32_t number, tw_dtype *dtype, tw_error *error);

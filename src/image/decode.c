@@ -93,13 +93,6 @@ done:
     return status;
 }
 
-/* What is wanted of an image; see image.h. */
-typedef struct wanted {
-    int channels, side;
-    bool fast;
-    const int32_t *window; /* NULL: all of it */
-} wanted;
-
 /* ---- JPEG ------------------------------------------------------------------------------------------------------ */
 
 typedef struct trouble {
@@ -133,12 +126,29 @@ static unsigned eighths_for(const struct jpeg_decompress_struct *jpeg, int side)
     return side > 0 ? eighths : 8;
 }
 
-static void set_format(struct jpeg_decompress_struct *jpeg, int channels, const wanted *w)
+static bool is_printed(const struct jpeg_decompress_struct *jpeg)
+{
+    return jpeg->num_components == 4;
+}
+
+static void set_format(struct jpeg_decompress_struct *jpeg, int channels, const twi_image_wanted *w)
 {
     jpeg->dct_method = w->fast ? JDCT_IFAST : JDCT_ISLOW;
-    jpeg->out_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
-    jpeg->scale_num = eighths_for(jpeg, w->side);
+    jpeg->do_fancy_upsampling = !w->plain_colours;
+    jpeg->out_color_space = channels == 1      ? JCS_GRAYSCALE
+                            : is_printed(jpeg) ? JCS_CMYK
+                            : channels == 3    ? JCS_RGB
+                                               : JCS_EXT_RGBA;
+    jpeg->scale_num = w->ratio > 1 ? 8 / (unsigned)w->ratio : eighths_for(jpeg, w->side);
     jpeg->scale_denom = 8;
+}
+
+/* Inks, which Adobe's programs write as what they leave of the light, become light. */
+static void make_light(const uint8_t *inks, int width, bool inverted, uint8_t *light)
+{
+    for (int i = 0; i < width; i++, inks += 4)
+        for (int c = 0; c < 3; c++)
+            *light++ = (uint8_t)(inverted ? inks[3] * inks[c] / 255 : (255 - inks[3]) * (255 - inks[c]) / 255);
 }
 
 /* Leads the reader to the window's first row, and leaves out the columns beside it, but for those of a block that the
@@ -153,15 +163,18 @@ static int enter_window(struct jpeg_decompress_struct *jpeg, const int32_t *wind
 }
 
 /* Reads the rows that are wanted; `line` has room for one of the reader's. */
-static void read_rows(struct jpeg_decompress_struct *jpeg, trouble *t, const wanted *w, uint8_t *line, twi_image *image)
+static void read_rows(struct jpeg_decompress_struct *jpeg, trouble *t, const twi_image_wanted *w, uint8_t *line,
+                      twi_image *image)
 {
-    size_t before = w->window ? (size_t)enter_window(jpeg, w->window) * (size_t)image->channels : 0;
+    size_t before = w->window ? (size_t)enter_window(jpeg, w->window) * (size_t)jpeg->output_components : 0;
     size_t row_bytes = (size_t)image->width * (size_t)image->channels;
     for (int i = 0; i < image->height && !t->cut_short; i++) { /* a few bytes may claim any number of rows */
         uint8_t *to = image->pixels + (size_t)i * row_bytes;
-        JSAMPROW row = w->window ? line : to;
+        JSAMPROW row = line ? line : to;
         jpeg_read_scanlines(jpeg, &row, 1);
-        if (w->window)
+        if (line && is_printed(jpeg))
+            make_light(line + before, image->width, jpeg->saw_Adobe_marker, to);
+        else if (line)
             memcpy(to, line + before, row_bytes);
     }
 }
@@ -179,7 +192,8 @@ static tw_status check_window(const int32_t *window, const twi_image *image, con
 
 /* What longjmp leaves behind is found through the pointers that were given. */
 static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, const void *bytes, size_t size,
-                            const wanted *w, const char *name, uint8_t **line, twi_image *image, tw_error *error)
+                            const twi_image_wanted *w, const char *name, uint8_t **line, twi_image *image,
+                            tw_error *error)
 {
     if (setjmp(t->back))
         return t->manager.msg_code == JERR_OUT_OF_MEMORY
@@ -188,15 +202,18 @@ static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, con
     jpeg_create_decompress(jpeg);
     jpeg_mem_src(jpeg, bytes, (unsigned long)size);
     jpeg_read_header(jpeg, TRUE);
-    if (jpeg->num_components == 4)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is a JPEG for printing (CMYK); expected grey or RGB", name);
-    image->channels = w->channels ? w->channels : jpeg->num_components;
+    if (is_printed(jpeg) && (!w->printed || w->channels == 1 || w->channels == 4))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is a JPEG for printing (CMYK); expected %s", name,
+                        w->printed ? "3 channels of one" : "grey or RGB");
+    image->printed = is_printed(jpeg);
+    image->channels = w->channels ? w->channels : image->printed ? 3 : jpeg->num_components;
     set_format(jpeg, image->channels, w);
     jpeg_calc_output_dimensions(jpeg);
     image->height = (int)jpeg->output_height;
     image->width = (int)jpeg->output_width;
     tw_status status = w->window ? check_window(w->window, image, name, error) : TW_OK;
-    if (status == TW_OK && w->window && !(*line = twi_resize(NULL, (size_t)image->width * (size_t)image->channels)))
+    size_t row = (size_t)image->width * (size_t)jpeg->output_components;
+    if (status == TW_OK && (w->window || is_printed(jpeg)) && !(*line = twi_resize(NULL, row)))
         status = twi_fail_memory(error, "decoding an image");
     if (w->window) {
         image->height = w->window[2];
@@ -215,8 +232,8 @@ static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, con
     return t->cut_short ? twi_fail(error, TW_DATA_LOSS, "'%s' is a JPEG that ends early", name) : TW_OK;
 }
 
-static tw_status decode_jpeg(const void *bytes, size_t size, const wanted *w, const char *name, twi_image *image,
-                             tw_error *error)
+static tw_status decode_jpeg(const void *bytes, size_t size, const twi_image_wanted *w, const char *name,
+                             twi_image *image, tw_error *error)
 {
     struct jpeg_decompress_struct jpeg;
     uint8_t *line = NULL;
@@ -232,7 +249,7 @@ static tw_status decode_jpeg(const void *bytes, size_t size, const wanted *w, co
 
 /* ---- either ---------------------------------------------------------------------------------------------------- */
 
-static tw_status decode(const void *bytes, size_t size, const wanted *w, const char *name, twi_image *image,
+static tw_status decode(const void *bytes, size_t size, const twi_image_wanted *w, const char *name, twi_image *image,
                         tw_error *error)
 {
     *image = (twi_image){0};
@@ -248,19 +265,13 @@ static tw_status decode(const void *bytes, size_t size, const wanted *w, const c
 tw_status twi_image_decode(const void *bytes, size_t size, int channels, int side, const char *name, twi_image *image,
                            tw_error *error)
 {
-    return decode(bytes, size, &(wanted){.channels = channels, .side = side}, name, image, error);
+    return decode(bytes, size, &(twi_image_wanted){.channels = channels, .side = side}, name, image, error);
 }
 
-tw_status twi_image_decode_fast(const void *bytes, size_t size, int channels, const char *name, twi_image *image,
-                                tw_error *error)
+tw_status twi_image_decode_as(const void *bytes, size_t size, const twi_image_wanted *wanted, const char *name,
+                              twi_image *image, tw_error *error)
 {
-    return decode(bytes, size, &(wanted){.channels = channels, .fast = true}, name, image, error);
-}
-
-tw_status twi_image_decode_window(const void *bytes, size_t size, int channels, bool fast, const int32_t window[4],
-                                  const char *name, twi_image *image, tw_error *error)
-{
-    return decode(bytes, size, &(wanted){.channels = channels, .fast = fast, .window = window}, name, image, error);
+    return decode(bytes, size, wanted, name, image, error);
 }
 
 tw_status twi_image_read(const char *path, int channels, int side, twi_image *image, tw_error *error)

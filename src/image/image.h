@@ -16,6 +16,7 @@ enum { TWI_IMAGE_MOST_SIDE = 16384, TWI_IMAGE_MOST_PIXELS = 100000000, TWI_IMAGE
 typedef struct twi_image {
     int height, width, channels;
     uint8_t *pixels; /* [height, width, channels] */
+    bool printed;    /* of four inks, made RGB */
 } twi_image;
 
 /* How bright a colour is, as JPEG has it. */
@@ -33,12 +34,17 @@ bool twi_image_is_one(const void *bytes, size_t size);
  * TW_INVALID_ARGUMENT: it is neither, or larger than anything that is meant. Free it. */
 tw_status twi_image_decode(const void *bytes, size_t size, int channels, int side, const char *name, twi_image *image,
                            tw_error *error);
-/* The same with the faster, coarser transform of JPEGs, which is what TensorFlow takes unless it is told otherwise. */
-tw_status twi_image_decode_fast(const void *bytes, size_t size, int channels, const char *name, twi_image *image,
-                                tw_error *error);
-/* Of a JPEG a window alone: its first row, its first column, height, width. */
-tw_status twi_image_decode_window(const void *bytes, size_t size, int channels, bool fast, const int32_t window[4],
-                                  const char *name, twi_image *image, tw_error *error);
+/* What else may be wanted of a JPEG; zeros are what twi_image_decode() does. */
+typedef struct twi_image_wanted {
+    int channels, side;    /* as twi_image_decode() has them */
+    int ratio;             /* 2, 4, 8: of that part of its size */
+    bool fast;             /* the faster, coarser transform, which TensorFlow takes unless it is told otherwise */
+    bool plain_colours;    /* colours stand for several pixels without going over into each other */
+    bool printed;          /* one for printing (CMYK) is made RGB, not refused */
+    const int32_t *window; /* a window alone: its first row, its first column, height, width; NULL: all of it */
+} twi_image_wanted;
+tw_status twi_image_decode_as(const void *bytes, size_t size, const twi_image_wanted *wanted, const char *name,
+                              twi_image *image, tw_error *error);
 /* A BMP, in the channels that it has: 1, 3 or 4. */
 tw_status twi_image_decode_bmp(const void *bytes, size_t size, const char *name, twi_image *image, tw_error *error);
 /* A PNG of words of 16 bits, in the channels that it has: 1, 2 (grey and alpha), 3 or 4; pixels are words. */

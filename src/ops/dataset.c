@@ -50,6 +50,18 @@ static tw_status seeds_shape(twi_inference *c)
 #define CSV                                                                                                            \
     "filenames:string, compression_type:string, buffer_size:int64, header:bool, field_delim:string, "                  \
     "use_quote_delim:bool, na_value:string, select_cols:int64, record_defaults:output_types"
+#define REDUCER                                                                                                        \
+    "input_dataset:resource, key_func_other_arguments:Tkey_func_other_arguments, "                                     \
+    "init_func_other_arguments:Tinit_func_other_arguments, reduce_func_other_arguments:Treduce_func_other_arguments, " \
+    "finalize_func_other_arguments:Tfinalize_func_other_arguments",                                                    \
+        "handle:resource",                                                                                             \
+        ELEMENTS "; key_func:string; init_func:string; reduce_func:string; finalize_func:string; "                     \
+                 "Tkey_func_other_arguments:types; Tinit_func_other_arguments:types; "                                 \
+                 "Treduce_func_other_arguments:types; Tfinalize_func_other_arguments:types",                           \
+        RECIPE, "q....", MAKES_RECIPE
+#define SPARSE_BATCH                                                                                                   \
+    "input_dataset:resource, batch_size:int64, row_shape:int64", "handle:resource", ELEMENTS, RECIPE, "q..",           \
+        MAKES_RECIPE
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 #define GIVES STATE | TWI_INPUT | TWI_MAKES_SHAPE
 #define RECIPE handle_shape, NULL, STATE
@@ -203,6 +215,25 @@ const twi_op twi_dataset_ops[] = {
      ELEMENTS "; key_func:string; reduce_func:string; window_size_func:string; Tkey_func_other_arguments:types; "
               "Treduce_func_other_arguments:types; Twindow_size_func_other_arguments:types",
      RECIPE, "q...", MAKES_RECIPE},
+    {"GroupByReducerDataset", REDUCER},
+    {"ExperimentalGroupByReducerDataset", REDUCER},
+    {"SnapshotDataset", "input_dataset:resource, path:string", "handle:resource",
+     ELEMENTS "; compression:string=; reader_path_prefix:string=; writer_path_prefix:string=; "
+              "shard_size_bytes:int=10737418240; pending_snapshot_expiry_seconds:int=86400; num_reader_threads:int=1; "
+              "reader_buffer_size:int=1; num_writer_threads:int=1; writer_buffer_size:int=1; "
+              "shuffle_on_read:bool=false; seed:int=0; seed2:int=0; mode:string=auto; snapshot_name:string=",
+     RECIPE, "q.", MAKES_RECIPE},
+    {"SnapshotDatasetV2",
+     "input_dataset:resource, path:string, reader_func_other_args:Treader_func_args, "
+     "shard_func_other_args:Tshard_func_args",
+     "handle:resource",
+     ELEMENTS "; compression:string=; reader_prefix:string=; writer_prefix:string=; hash_valid:bool=false; "
+              "hash:int=0; reader_func:string; shard_func:string; Treader_func_args:types; Tshard_func_args:types",
+     RECIPE, "q...", MAKES_RECIPE},
+    {"DenseToSparseBatchDataset", SPARSE_BATCH},
+    {"ExperimentalDenseToSparseBatchDataset", SPARSE_BATCH},
+    {"ListDataset", "tensors:Tinput_types", "handle:resource", ELEMENTS "; Tinput_types:types>=1", RECIPE, ".",
+     MAKES_RECIPE},
     {"ParseExampleDataset", "input_dataset:resource, num_parallel_calls:int64, dense_defaults:Tdense",
      "handle:resource",
      ELEMENTS "; sparse_keys:strings; dense_keys:strings; sparse_types:types; Tdense:types; dense_shapes:shapes; "

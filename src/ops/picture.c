@@ -7,9 +7,9 @@ static tw_status decode_shape(twi_inference *c)
     int64_t channels = twi_attr_int(c->attrs, "channels", 0);
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
         return TWI_REFUSE(c, "channels must be 0, 1, 3, or 4, got %lld", (long long)channels);
-    if (twi_attr_int(c->attrs, "ratio", 1) != 1)
-        return twi_fail(c->error, TW_UNIMPLEMENTED, "a ratio of %lld; only 1 is there",
-                        (long long)twi_attr_int(c->attrs, "ratio", 1));
+    int64_t ratio = twi_attr_int(c->attrs, "ratio", 1);
+    if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
+        return TWI_REFUSE(c, "ratio must be 1, 2, 4, or 8, got %lld", (long long)ratio);
     c->outputs[0] = TW_SHAPE(-1, -1, channels ? channels : -1);
     return twi_expect_rank(c, 0, 0);
 }

@@ -85,6 +85,16 @@ static tw_status fill_shape(twi_inference *c)
     return status == TW_OK ? twi_expect_rank(c, 3, 0) : status;
 }
 
+static tw_status fill_ragged_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 1);
+    for (int i = 1; i < 4 && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, i == 1 ? 1 : 0);
+    c->outputs[0] = c->outputs[1] = c->outputs[2] = TW_SHAPE(-1);
+    c->outputs[3] = c->inputs[0];
+    return status;
+}
+
 static tw_status fill_gradient_shape(twi_inference *c)
 {
     c->outputs[0] = c->inputs[0];
@@ -138,7 +148,7 @@ static void fill_gradient(twi_gradient *g)
     if (!g->dy[1].node)
         return;
     tw_node *node = tw_add_node(g->graph, "SparseFillEmptyRowsGrad", NULL,
-                                TWI_INPUTS(tw_node_output(g->node, 3), g->dy[1]), TWI_NO_ATTRS);
+                                TWI_INPUTS(tw_node_output(g->node, 3), g->dy[1]), TWI_NO_ATTRS); /* ragged ones, too */
     g->dx[1] = tw_node_output(node, 0);
     g->dx[3] = tw_node_output(node, 1);
 }
@@ -178,6 +188,11 @@ const twi_op twi_sparse_ops[] = {
      "output_indices:int64, output_values:T, empty_row_indicator:bool, reverse_index_map:int64", "T:type", fill_shape,
      fill_gradient, FOUND},
     {"SparseFillEmptyRowsGrad", "reverse_index_map:int64, grad_values:T", "d_values:T, d_default_value:T",
+     "T:{float,double}", fill_gradient_shape, NULL, TWI_HOST_ONLY},
+    {"RaggedFillEmptyRows", "value_rowids:int64, values:T, nrows:int64, default_value:T",
+     "output_value_rowids:int64, output_values:T, empty_row_indicator:bool, reverse_index_map:int64", "T:type",
+     fill_ragged_shape, fill_gradient, FOUND},
+    {"RaggedFillEmptyRowsGrad", "reverse_index_map:int64, grad_values:T", "d_values:T, d_default_value:T",
      "T:{float,double}", fill_gradient_shape, NULL, TWI_HOST_ONLY},
     {"SparseConcat", "indices:N*int64, values:N*T, shapes:N*int64",
      "output_indices:int64, output_values:T, output_shape:int64", "concat_dim:int; N:int>=2; T:type", concat_shape,

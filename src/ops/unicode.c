@@ -45,6 +45,7 @@ const twi_op twi_unicode_ops[] = {
     {"UnicodeTranscode", "input:string", "output:string",
      "input_encoding:string; " OUTPUT_ENCODING "; " ERRORS "; replace_control_characters:bool=false", twi_shape_same,
      twi_not_differentiable, TWI_HOST_ONLY},
+    {"UnicodeScript", "input:int32", "output:int32", "", twi_shape_same, twi_not_differentiable, TWI_HOST_ONLY},
     {"StringNGrams", "data:string, data_splits:Tsplits", "ngrams:string, ngrams_splits:Tsplits",
      "separator:string; ngram_widths:ints; left_pad:string; right_pad:string; pad_width:int; "
      "preserve_short_sequences:bool; " SPLITS,

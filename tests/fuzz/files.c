@@ -248,7 +248,11 @@ void fuzz_image(const uint8_t *bytes, size_t size)
     }
     twi_image image = {0};
     static const int32_t window[] = {1, 1, 3, 2};
-    if (twi_image_decode_window(bytes, size, 0, true, window, "picture", &image, &error) == TW_OK)
+    static const twi_image_wanted cut = {.fast = true, .printed = true, .window = window},
+                                  small = {.ratio = 8, .plain_colours = true, .printed = true};
+    if (twi_image_decode_as(bytes, size, &cut, "picture", &image, &error) == TW_OK)
+        twi_image_free(&image);
+    if (twi_image_decode_as(bytes, size, &small, "picture", &image, &error) == TW_OK)
         twi_image_free(&image);
     int frames;
     if (twi_image_decode_gif(bytes, size, "picture", &frames, &image, &error) == TW_OK)

@@ -2,6 +2,11 @@
 """Writes latest.txt: rare ops of TensorFlow 2's programs whose inputs are lists or variables, and gradients of linear
 algebra, in small programs exported and run by TensorFlow, for tests/test_shapes.c."""
 
+import io
+import os
+import tempfile
+
+from PIL import Image
 from graph_cases import begin, differentiate, eighths, holder, np, of, program, raw, tf, words
 from op_cases import f32, f64, i32, i64
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops as xla
@@ -357,3 +362,84 @@ def best_by_int64():
 
 
 program("best_by_int64", best_by_int64, {"x": f32([[1, 4, 4, -2], [0, 7, 1, 9]])})
+# ---- data sets: reductions by key, sparse batches, lists, what is kept in files; one element a run ----
+
+experimental = tf.data.experimental
+
+
+def elements(make):
+    def build():
+        return tf.nest.flatten(tf.data.make_one_shot_iterator(make()).get_next(), expand_composites=True)
+    return build
+
+
+def numbers(count):
+    return tf.data.Dataset.range(count)
+
+
+MEAN = experimental.Reducer(lambda key: (np.int64(0), key), lambda s, x: (s[0] + x, s[1]), lambda a, b: (a, b * 10))
+END = ({}, "End of sequence")
+program("reduced", elements(lambda: numbers(12).apply(experimental.group_by_reducer(lambda x: 1 - x % 3, MEAN))),
+        {}, {}, {}, END)
+program("reduced_nothing", elements(lambda: numbers(0).apply(experimental.group_by_reducer(lambda x: x % 3, MEAN))), END)
+program("sparse_batches", elements(lambda: numbers(8).map(lambda x: tf.range(x)).sparse_batch(3, [10])), {}, {}, {}, END)
+program("sparse_batches_of_texts", elements(
+    lambda: numbers(4).map(lambda x: tf.as_string(tf.reshape(tf.range(2 * x), [2, x]))).sparse_batch(3, [2, None])),
+    {}, {}, END)
+program("sparse_batches_too_small", elements(lambda: numbers(4).map(lambda x: tf.zeros([x])).sparse_batch(3, [1])),
+        ({}, "smaller"))
+program("listed", elements(lambda: experimental.from_list([(1, 2.5), (3, 4.5), (5, 6.5)]).map(lambda a, b: (b, a))),
+        {}, {}, {}, END)
+program("lists_counted", lambda: [experimental.from_list([10, 11, 12]).cardinality(),
+                                  experimental.from_list([1, 2]).repeat(3).cardinality()], {})
+with tempfile.TemporaryDirectory() as folder:
+    here = os.getcwd()
+    os.chdir(folder)
+    program("kept_in_files", elements(lambda: numbers(2).snapshot("kept")), {}, {}, END)
+    os.chdir(here)
+
+# ---- JPEGs: a part of their size, colours that do not go over into each other, four inks ----
+
+
+def jpeg(mode):
+    ramp = (np.indices((17, 23)).sum(0) * 7).astype(np.uint8)
+    pixels = np.stack([ramp, 255 - ramp, ramp * np.uint8(3), ramp // 3], -1)
+    out = io.BytesIO()
+    Image.fromarray(pixels[..., :len(mode)], mode).save(out, "JPEG", quality=80, subsampling=2)
+    return np.array(out.getvalue(), object)
+
+
+for mode in ("RGB", "CMYK"):
+    for ratio in (1, 2, 8):
+        program("jpeg_%s_%d" % (mode.lower(), ratio), lambda: [
+            f(holder(tf.string, [], "file") if i == 0 else tf.get_default_graph().get_tensor_by_name("file:0"))
+            for i, f in enumerate((lambda x: raw.DecodeJpeg(contents=x, ratio=ratio),
+                                   lambda x: raw.DecodeJpeg(contents=x, ratio=ratio, fancy_upscaling=False),
+                                   lambda x: raw.ExtractJpegShape(contents=x),
+                                   lambda x: raw.DecodeAndCropJpeg(contents=x, crop_window=[0, 1, 2, 2], ratio=ratio)))],
+            {"file": jpeg(mode)})
+program("jpeg_grey_of_inks", lambda: [raw.DecodeJpeg(contents=holder(tf.string, [], "file"), channels=1)],
+        ({"file": jpeg("CMYK")}, "JPEG"))
+
+# ---- scripts, rows of ragged tensors that are empty, texts of segments, images at a filter's edge ----
+
+program("scripts", lambda: [tf.strings.unicode_script(holder(tf.int32, [None], "x"))],
+        {"x": i32(list(range(0, 0x800, 13)) + list(range(0x800, 0x110000, 4001)) + [-1, 0x110000, 2**31 - 1])})
+
+
+def filled():
+    x, d = holder(tf.float32, [None], "x"), holder(tf.float32, [], "d")
+    given = raw.RaggedFillEmptyRows(value_rowids=holder(tf.int64, [None], "rows"), values=x,
+                                    nrows=tf.constant(6, tf.int64), default_value=d)
+    return list(given) + tf.gradients(given[1] * given[1], [x, d])
+
+
+FILLED = {"x": f32([1, 2, 3]), "d": f32(7.5)}
+program("filled_ragged", filled, {**FILLED, "rows": i64([1, 1, 4])}, {**FILLED, "x": f32([]), "rows": i64([])},
+        ({**FILLED, "rows": i64([1, 1, 6])}, "outside of the 6 rows"))
+program("joined_segments", lambda: [tf.strings.unsorted_segment_join(holder(tf.string, [None], "x"),
+                                                                     [0, 0, 0, 1, 1, 2, 2, 2], 4, ":")],
+        {"x": words("", "a", "", "b", "", "", "", "c")})
+program("scaled_by_gaussian", lambda: [raw.ScaleAndTranslate(
+    images=holder(tf.float32, [None] * 4, "x"), size=[6, 17], scale=[6 / 13, 1], translation=[0., 0],
+    kernel_type="gaussian")], {"x": eighths(1, 13, 17, 1)})

@@ -1,5 +1,6 @@
 /* batches.c - data sets that put several elements into one, or take one apart: batches, padded ones, windows. */
 #include "device/dataset/kinds.h"
+#include "format/tensor_proto.h"
 
 #include <string.h>
 
@@ -165,10 +166,9 @@ static tw_status check_padded(twi_recipe *r, tw_error *error)
 }
 
 /* As large as the largest, where nothing else is asked for. */
-static tw_status padded_shape(const twi_recipe *r, const twi_rows *rows, int64_t count, int c, tw_shape *shape,
+static tw_status padded_shape(const tw_tensor *asked, const twi_rows *rows, int64_t count, int c, tw_shape *shape,
                               tw_error *error)
 {
-    const tw_tensor *asked = r->arguments[2 + c];
     if (asked->elements >= TW_MAX_RANK)
         return twi_fail(error, TW_UNIMPLEMENTED, "padded shapes have rank %lld, expected at most %d",
                         (long long)asked->elements, TW_MAX_RANK - 1);
@@ -231,13 +231,91 @@ static tw_status next_padded(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     tw_status status = gather_batch(it, pull, &count);
     for (int c = 0; c < r->num_components && status == TW_OK && !pull->end; c++) {
         tw_shape row;
-        status = padded_shape(r, &s->rows, count, c, &row, pull->error);
+        status = padded_shape(r->arguments[2 + c], &s->rows, count, c, &row, pull->error);
         if (status == TW_OK && !(element[c] = tw_tensor_create(r->types[c], batch_shape(count, row))))
             status = twi_fail_memory(pull->error, r->node);
         if (status == TW_OK)
             status = fill_with(element[c], r->arguments[2 + r->lists[0] + c], pull->error);
         for (int64_t i = 0; i < count && status == TW_OK; i++)
             status = put_corner(element[c], i, row, twi_rows_at(&s->rows, i)[c], pull->error);
+    }
+    twi_rows_drop(&s->rows, s->rows.count);
+    return status;
+}
+
+/* ---- sparse batches ---------------------------------------------------------------------------------------------- */
+
+/* Arguments: the input, the batch's size, the shape of a row, -1 where the largest is as large as it has to be. */
+static tw_status check_sparse_batch(twi_recipe *r, tw_error *error)
+{
+    const tw_tensor *asked = r->arguments[2];
+    if (twi_input_recipe(r) && twi_input_recipe(r)->num_components != 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "DenseToSparseBatchDataset only supports inputs with a single component.");
+    if (asked->elements >= TW_MAX_RANK)
+        return twi_fail(error, TW_UNIMPLEMENTED, "row_shape has rank %lld, expected at most %d",
+                        (long long)asked->elements, TW_MAX_RANK - 1);
+    for (int64_t k = 0; k < asked->elements; k++)
+        if (twi_tensor_int(asked, k) < -1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "Dimension %lld of row_shape must be >= -1", (long long)k);
+    return check_batch(r, error);
+}
+
+/* All elements of all rows, with their places. */
+static tw_status list_entries(const twi_rows *rows, int64_t count, tw_tensor *indices, tw_tensor *values,
+                              tw_error *error)
+{
+    int64_t *to = indices->data, at = 0;
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < count && status == TW_OK; i++) {
+        const tw_tensor *row = twi_rows_at(rows, i)[0];
+        int64_t place[TW_MAX_RANK] = {0};
+        status = twi_put_elements(values, at, row, error);
+        at += row->elements;
+        for (int64_t e = 0; e < row->elements; e++) {
+            *to++ = i;
+            for (int k = 0; k < row->shape.rank; k++)
+                *to++ = place[k];
+            for (int k = row->shape.rank - 1; k >= 0 && ++place[k] == row->shape.dims[k]; k--)
+                place[k] = 0;
+        }
+    }
+    return status;
+}
+
+/* A sparse tensor as elements have it: three texts. */
+static tw_status sparse_element(const twi_rows *rows, int64_t count, tw_shape row, tw_tensor **element, tw_error *error)
+{
+    const tw_tensor *first = twi_rows_at(rows, 0)[0];
+    tw_shape shape = batch_shape(count, row);
+    int64_t all = 0;
+    for (int64_t i = 0; i < count; i++)
+        all += twi_rows_at(rows, i)[0]->elements;
+    tw_tensor *parts[3] = {tw_tensor_create(TW_INT64, TW_SHAPE(all, row.rank + 1)),
+                           tw_tensor_create(first->dtype, TW_SHAPE(all)),
+                           tw_tensor_from(TW_INT64, TW_SHAPE(row.rank + 1), shape.dims)};
+    element[0] = tw_tensor_create(TW_STRING, TW_SHAPE(3));
+    tw_status status =
+        parts[0] && parts[1] && parts[2] && element[0] ? TW_OK : twi_fail_memory(error, "making a batch");
+    if (status == TW_OK)
+        status = list_entries(rows, count, parts[0], parts[1], error);
+    for (int i = 0; i < 3 && status == TW_OK; i++)
+        if (!twi_tensor_to_text(parts[i], (tw_string *)element[0]->data + i))
+            status = twi_fail_memory(error, "making a batch");
+    twi_element_drop(parts, 3);
+    return status;
+}
+
+static tw_status next_sparse_batch(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    batching *s = it->state;
+    int64_t count;
+    tw_shape row;
+    tw_status status = gather_batch(it, pull, &count);
+    if (status == TW_OK && !pull->end) {
+        status = padded_shape(it->recipe->arguments[2], &s->rows, count, 0, &row, pull->error);
+        if (status == TW_OK)
+            status = sparse_element(&s->rows, count, row, element, pull->error);
     }
     twi_rows_drop(&s->rows, s->rows.count);
     return status;
@@ -356,9 +434,25 @@ static tw_status next_row(twi_iteration *it, twi_pull *pull, tw_tensor **element
     return TW_OK;
 }
 
+static tw_status at_row(const twi_recipe *r, int64_t index, tw_tensor **element, tw_error *error)
+{
+    (void)error;
+    for (int c = 0; c < r->num_components; c++)
+        element[c] = tw_tensor_retain(r->arguments[index * r->num_components + c]);
+    return TW_OK;
+}
+
 static int64_t count_rows(const twi_recipe *r)
 {
     return r->num_arguments / r->num_components;
+}
+
+static tw_status check_list(twi_recipe *r, tw_error *error)
+{
+    if (r->num_arguments % r->num_components)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%d tensors for elements of %d components", r->num_arguments,
+                        r->num_components);
+    return TW_OK;
 }
 
 static const twi_recipe_kind rows_kind = {"a window", next_row, .state = sizeof(int64_t), .count = count_rows};
@@ -442,6 +536,8 @@ static tw_status next_window(twi_iteration *it, twi_pull *pull, tw_tensor **elem
 #define BATCH next_batch, BATCHES, .check = check_batch, .count = count_batches, .at = at_batch
 #define PADDED                                                                                                         \
     next_padded, BATCHES, .check = check_padded, .before = 2, .lists = {"N", "Toutput_types"}, .count = count_batches
+#define SPARSE_BATCH                                                                                                   \
+    next_sparse_batch, BATCHES, .check = check_sparse_batch, .count = count_batches, .passes = TWI_OTHER_ELEMENTS
 #define UNBATCH                                                                                                        \
     next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input, .end = end_unbatch, .count = count_unbatched
 
@@ -451,6 +547,10 @@ const twi_recipe_kind twi_batch_kinds[] = {
     {"ParallelBatchDataset", BATCH}, /* copies are made one after the other */
     {"PaddedBatchDataset", PADDED},
     {"PaddedBatchDatasetV2", PADDED},
+    {"DenseToSparseBatchDataset", SPARSE_BATCH},
+    {"ExperimentalDenseToSparseBatchDataset", SPARSE_BATCH},
+    {"ListDataset", next_row, .state = sizeof(int64_t), .check = check_list, .lists = {"Tinput_types"},
+     .count = count_rows, .at = at_row},
     {"UnbatchDataset", UNBATCH},
     {"ExperimentalUnbatchDataset", UNBATCH},
     {"RebatchDatasetV2", next_rebatched, .state = sizeof(rebatching), .begin = twi_begin_input, .end = end_unbatch,

@@ -16,7 +16,7 @@
 #include "device/function.h"
 #include "device/state/monitor.h"
 
-enum { TWI_ELEMENT = 64, TWI_RECIPE_FUNCTIONS = 3, TWI_RECIPE_LISTS = 3 }; /* components, functions, lists, at most */
+enum { TWI_ELEMENT = 64, TWI_RECIPE_FUNCTIONS = 4, TWI_RECIPE_LISTS = 4 }; /* components, functions, lists, at most */
 enum { TWI_OTHER_ELEMENTS = 1 << 30 };
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
@@ -99,7 +99,10 @@ int64_t twi_recipe_int(const twi_recipe *recipe,
 /* The i-th behind the lists. */
 static inline int twi_recipe_behind(const twi_recipe *r, int i)
 {
-    return r->kind->before + r->lists[0] + r->lists[1] + r->lists[2] + i;
+    int at = r->kind->before + i;
+    for (int k = 0; k < TWI_RECIPE_LISTS; k++)
+        at += r->lists[k];
+    return at;
 }
 
 int64_t twi_recipe_count(const twi_recipe *recipe); /* as its kind says; of NULL, which is no data set, nobody knows */

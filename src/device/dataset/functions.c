@@ -536,6 +536,123 @@ static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **ele
     }
 }
 
+/* ---- reductions by key ------------------------------------------------------------------------------------------- */
+
+/* Functions: the key of an element, the state that a key begins with, what an element makes of it, what is given. */
+enum { OF_KEY, INIT, STEP, FINALIZE };
+
+typedef struct reducing {
+    twi_iteration *input;
+    int64_t *keys, room; /* [states.count], as they came */
+    twi_rows states;
+    bool ended;
+    int64_t last; /* the key given last, */
+    bool begun;   /* if any was */
+} reducing;
+
+static tw_status check_reducer(twi_recipe *r, tw_error *error)
+{
+    int states = r->functions[INIT]->num_results;
+    tw_status status = check_gives(r, OF_KEY, 1, error);
+    if (status == TW_OK && states > TWI_ELEMENT)
+        return twi_fail(error, TW_UNIMPLEMENTED, "a state of %d values, expected at most %d", states, TWI_ELEMENT);
+    if (status == TW_OK)
+        status = check_gives(r, STEP, states, error);
+    return status == TW_OK ? check_gives(r, FINALIZE, r->num_components, error) : status;
+}
+
+static void end_reducer(twi_iteration *it)
+{
+    reducing *s = it->state;
+    twi_rows_free(&s->states);
+    twi_free(s->keys);
+    twi_end_input(it);
+}
+
+static tw_status add_state(const twi_iteration *it, int64_t key, tw_error *error)
+{
+    reducing *s = it->state;
+    if (s->states.count == s->room) {
+        int64_t room = s->room ? 2 * s->room : 8, *grown = twi_resize(s->keys, sizeof *grown * (size_t)room);
+        if (!grown)
+            return twi_fail_memory(error, it->recipe->node);
+        s->keys = grown;
+        s->room = room;
+    }
+    tw_tensor *given = tw_tensor_int64(key), *state[TWI_ELEMENT] = {0};
+    tw_status status =
+        given ? twi_recipe_call(it->recipe, INIT, &given, 1, state, error) : twi_fail_memory(error, it->recipe->node);
+    tw_tensor_release(given);
+    if (status == TW_OK && !twi_rows_push(&s->states, state)) {
+        twi_element_drop(state, s->states.width);
+        status = twi_fail_memory(error, it->recipe->node);
+    }
+    if (status == TW_OK)
+        s->keys[s->states.count - 1] = key;
+    return status;
+}
+
+static tw_status reduce_element(const twi_iteration *it, tw_tensor **element, int width, tw_error *error)
+{
+    reducing *s = it->state;
+    int64_t key, place = 0;
+    tw_tensor *given[2 * TWI_ELEMENT], *results[TWI_ELEMENT] = {0};
+    size_t size = sizeof *given * (size_t)s->states.width;
+    tw_status status = call_for_int(it->recipe, OF_KEY, element, width, &key, error);
+    while (status == TW_OK && place < s->states.count && s->keys[place] != key)
+        place++;
+    if (status == TW_OK && place == s->states.count)
+        status = add_state(it, key, error);
+    if (status != TW_OK)
+        return status;
+    tw_tensor **state = twi_rows_at(&s->states, place);
+    memcpy(given, state, size);
+    memcpy(given + s->states.width, element, sizeof *given * (size_t)width);
+    status = twi_recipe_call(it->recipe, STEP, given, s->states.width + width, results, error);
+    if (status == TW_OK) {
+        twi_element_drop(state, s->states.width);
+        memcpy(state, results, size);
+    }
+    return status;
+}
+
+static tw_status reduce_input(const twi_iteration *it, twi_pull *pull)
+{
+    reducing *s = it->state;
+    int width = s->input->recipe->num_components;
+    tw_status status = TW_OK;
+    s->states.width = it->recipe->functions[INIT]->num_results;
+    while (status == TW_OK && !s->ended) {
+        tw_tensor *element[TWI_ELEMENT];
+        status = twi_iteration_next(s->input, pull, element);
+        s->ended = status == TW_OK && pull->end;
+        if (status == TW_OK && !s->ended)
+            status = reduce_element(it, element, width, pull->error);
+        twi_element_drop(element, width);
+    }
+    pull->end = false;
+    return status;
+}
+
+/* What keys have become comes by key. */
+static tw_status next_reduced(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    reducing *s = it->state;
+    int64_t place = -1;
+    tw_status status = reduce_input(it, pull);
+    if (status != TW_OK)
+        return status;
+    for (int64_t i = 0; i < s->states.count; i++)
+        if ((!s->begun || s->keys[i] > s->last) && (place < 0 || s->keys[i] < s->keys[place]))
+            place = i;
+    pull->end = place < 0;
+    if (pull->end)
+        return TW_OK;
+    s->begun = true;
+    s->last = s->keys[place];
+    return twi_recipe_call(it->recipe, FINALIZE, twi_rows_at(&s->states, place), s->states.width, element, pull->error);
+}
+
 #define F .functions = {"f"}, .before = 1, .lists = {"Targuments"}, .passes = TWI_OTHER_ELEMENTS
 #define PREDICATE .functions = {"predicate"}, .before = 1, .lists = {"Targuments"}
 #define MAP                                                                                                            \
@@ -559,6 +676,13 @@ static tw_status next_grouped(twi_iteration *it, twi_pull *pull, tw_tensor **ele
         .lists = {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"},   \
         .count = count_groups, .passes = TWI_OTHER_ELEMENTS
 
+#define REDUCER                                                                                                        \
+    next_reduced, .state = sizeof(reducing), .begin = twi_begin_input, .end = end_reducer, .check = check_reducer,     \
+                  .functions = {"key_func", "init_func", "reduce_func", "finalize_func"}, .before = 1,                 \
+                  .lists = {"Tkey_func_other_arguments", "Tinit_func_other_arguments", "Treduce_func_other_arguments", \
+                            "Tfinalize_func_other_arguments"},                                                         \
+                  .count = count_groups, .passes = TWI_OTHER_ELEMENTS
+
 const twi_recipe_kind twi_function_kinds[] = {
     {"MapDataset", MAP, F},
     {"ParallelMapDataset", next_mapped_beside, BESIDE, F, .count = count_mapped, .at = at_mapped},
@@ -581,5 +705,7 @@ const twi_recipe_kind twi_function_kinds[] = {
     {"ExperimentalParallelInterleaveDataset", INTERLEAVE, F},
     {"GroupByWindowDataset", GROUPS},
     {"ExperimentalGroupByWindowDataset", GROUPS},
+    {"GroupByReducerDataset", REDUCER},
+    {"ExperimentalGroupByReducerDataset", REDUCER},
     {0},
 };

@@ -8,15 +8,17 @@
 
 typedef struct decoding {
     bool bmp; /* it may be one */
-    int channels;
-    bool accurate; /* the attribute says so; otherwise TensorFlow is fast */
+    twi_image_wanted wanted;
 } decoding;
 
 static tw_status prepare_decode(twi_prepare *p)
 {
     decoding s = {strcmp(p->op, "DecodeBmp") == 0 || strcmp(p->op, "DecodeImage") == 0,
-                  (int)twi_attr_int(p->attrs, "channels", 0),
-                  strcmp(twi_attr_string(p->attrs, "dct_method", ""), "INTEGER_ACCURATE") == 0};
+                  {.channels = (int)twi_attr_int(p->attrs, "channels", 0),
+                   .ratio = (int)twi_attr_int(p->attrs, "ratio", 1),
+                   .fast = strcmp(twi_attr_string(p->attrs, "dct_method", ""), "INTEGER_ACCURATE") != 0,
+                   .plain_colours = !twi_attr_bool(p->attrs, "fancy_upscaling", true),
+                   .printed = true}};
     return twi_keep(p, &s, sizeof s);
 }
 
@@ -28,7 +30,7 @@ static bool is_grey_with_alpha(const tw_string *file)
 }
 
 /* Decodes what the file has, in its own channels: 2 of them are given as 4. */
-static tw_status decode(const twi_run *r, int channels, bool accurate, twi_image *image)
+static tw_status decode(const twi_run *r, const twi_image_wanted *wanted, twi_image *image)
 {
     const tw_string *file = r->inputs[0];
     const char *data = file->data ? file->data : "";
@@ -36,8 +38,7 @@ static tw_status decode(const twi_run *r, int channels, bool accurate, twi_image
         return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a GIF, which DecodeGif reads", r->node);
     if (file->size >= 2 && memcmp(data, "BM", 2) == 0)
         return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a BMP, which DecodeBmp and DecodeImage read", r->node);
-    tw_status status = accurate ? twi_image_decode(data, file->size, channels, 0, r->node, image, r->error)
-                                : twi_image_decode_fast(data, file->size, channels, r->node, image, r->error);
+    tw_status status = twi_image_decode_as(data, file->size, wanted, r->node, image, r->error);
     if (status == TW_DATA_LOSS)
         r->error->status = status = TW_INVALID_ARGUMENT; /* as TensorFlow has it */
     return status;
@@ -104,8 +105,10 @@ static tw_status run_decode_window(const twi_run *r)
     const decoding *s = r->state;
     twi_image image;
     void *to;
-    tw_status status = twi_image_decode_window(file->data ? file->data : "", file->size, s->channels, !s->accurate,
-                                               r->inputs[1], r->node, &image, r->error);
+    twi_image_wanted wanted = s->wanted;
+    wanted.window = r->inputs[1];
+    tw_status status =
+        twi_image_decode_as(file->data ? file->data : "", file->size, &wanted, r->node, &image, r->error);
     if (status != TW_OK)
         return status;
     status = twi_make_output(r, 0, TW_SHAPE(image.height, image.width, image.channels), &to);
@@ -164,14 +167,15 @@ static tw_status run_decode(const twi_run *r)
 {
     const tw_string *file = r->inputs[0];
     const decoding *s = r->state;
-    int wants = s->channels;
+    int wants = s->wanted.channels;
     bool alpha = is_grey_with_alpha(file);
     twi_image image;
     void *data;
     if (has_words(file))
         return decode_words(r, wants);
-    tw_status status = s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image)
-                                              : decode(r, is_png(file) ? 0 : wants, s->accurate, &image);
+    twi_image_wanted wanted = s->wanted;
+    wanted.channels = is_png(file) ? 0 : wants;
+    tw_status status = s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image) : decode(r, &wanted, &image);
     if (status != TW_OK)
         return status;
     wants = wants ? wants : alpha ? 2 : image.channels;
@@ -193,10 +197,10 @@ static tw_status run_decode(const twi_run *r)
 static tw_status run_sizes(const twi_run *r)
 {
     twi_image image;
-    tw_status status = decode(r, 0, false, &image);
+    tw_status status = decode(r, &(twi_image_wanted){.fast = true, .printed = true}, &image);
     if (status != TW_OK)
         return status;
-    const int64_t sizes[] = {image.height, image.width, image.channels};
+    const int64_t sizes[] = {image.height, image.width, image.printed ? 4 : image.channels};
     for (int i = 0; i < 3; i++)
         if (r->output_operands[0].dtype == TW_INT64)
             ((int64_t *)r->outputs[0])[i] = sizes[i];

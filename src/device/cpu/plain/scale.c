@@ -106,14 +106,14 @@ static void free_spans(spans *s)
 /* One place, which lies at `at` in the input. */
 static void find_span(const scaling *s, float at, float stretch, int64_t in, int64_t *start, int64_t width, float *weights)
 {
-    float reach = s->filter->radius * stretch, sum = 0, last = (float)(in - 1);
+    float reach = s->filter->radius * stretch, shrink = 1 / stretch, sum = 0, last = (float)(in - 1);
     int64_t begin = (int64_t)fminf(fmaxf(ceilf(at - reach - 0.5f), 0), last);
     int64_t end = (int64_t)fminf(fmaxf(floorf(at + reach - 0.5f), 0), last) + 1;
     end = end > in ? in : end; /* where a float has no room for the last number */
     end = end - begin > width ? begin + width : end;
     *start = begin;
     for (int64_t k = begin; k < end; k++)
-        sum += weights[k - begin] = s->filter->weight(fabsf(((float)k + 0.5f - at) / stretch));
+        sum += weights[k - begin] = s->filter->weight(fabsf(((float)k + 0.5f - at) * shrink)); /* not divided: edges */
     for (int64_t k = begin; k < end; k++)
         weights[k - begin] = fabsf(sum) >= 1000 * 1.17549435e-38f ? weights[k - begin] / sum : 0;
 }

@@ -22,13 +22,7 @@ static const int64_t *longs(const tw_tensor *tensor)
 
 tw_status twi_write_text(const twi_run *r, const tw_tensor *tensor, tw_string *text)
 {
-    twi_arena arena = {0};
-    const Twi__TensorProto *proto = twi_tensor_to_proto(&arena, tensor);
-    size_t size = proto ? twi__tensor_proto__get_packed_size(proto) : 0;
-    uint8_t *bytes = proto ? twi_arena_alloc(&arena, size + 1) : NULL;
-    bool done = bytes && twi__tensor_proto__pack(proto, bytes) == size && twi_string_set(text, bytes, size);
-    twi_arena_free(&arena);
-    return done ? TW_OK : twi_fail_memory(r->error, r->node);
+    return twi_tensor_to_text(tensor, text) ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
 tw_status twi_read_text(const twi_run *r, const tw_string *text, tw_dtype dtype, tw_tensor **tensor)

@@ -207,7 +207,9 @@ static tw_status fill_rows(const twi_run *r, int64_t rows, int64_t rank, int64_t
         starts[row + 1] = starts[row] + (empty[row] ? 1 : starts[row + 1]);
     }
     if (status == TW_OK)
-        status = twi_make_output(r, 0, TW_SHAPE(starts[rows], rank), (void **)&indices);
+        status = twi_make_output(
+            r, 0, r->input_operands[0].shape.rank == 1 ? TW_SHAPE(starts[rows]) : TW_SHAPE(starts[rows], rank),
+            (void **)&indices);
     if (status == TW_OK)
         status = twi_make_output(r, 1, TW_SHAPE(starts[rows]), &values);
     for (int64_t row = 0; row < rows && status == TW_OK; row++)
@@ -224,10 +226,15 @@ static tw_status fill_rows(const twi_run *r, int64_t rows, int64_t rank, int64_t
     return status;
 }
 
+/* A ragged tensor's rows are given by their numbers alone. */
 static tw_status run_fill(const twi_run *r)
 {
     int64_t rank = r->input_operands[2].elements, rows = rank ? longs(r, 2)[0] : -1;
-    tw_status status = expect_entries(r, 0, 1, 2);
+    bool ragged = r->input_operands[0].shape.rank == 1;
+    tw_status status = ragged ? TW_OK : expect_entries(r, 0, 1, 2);
+    if (ragged && r->input_operands[0].elements != r->input_operands[1].elements)
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld value_rowids for %lld values", r->node,
+                          (long long)r->input_operands[0].elements, (long long)r->input_operands[1].elements);
     if (status == TW_OK && rows < 0)
         status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': dense_shape has no rows", r->node);
     int64_t *starts = status == TW_OK ? twi_alloc_array((size_t)rows + 1, sizeof *starts) : NULL;
@@ -357,6 +364,8 @@ const twi_kernel twi_cpu_sparse_kernels[] = {
     {"SparseSlice", "plain", 0, NULL, run_slice, NULL},
     {"SparseSliceGrad", "plain", TWI_NUMBER_TYPES, NULL, run_slice_gradient, NULL},
     {"SparseFillEmptyRows", "plain", 0, NULL, run_fill, NULL},
+    {"RaggedFillEmptyRows", "plain", 0, NULL, run_fill, NULL},
+    {"RaggedFillEmptyRowsGrad", "plain", 0, prepare_fill_gradient, run_fill_gradient, NULL},
     {"SparseFillEmptyRowsGrad", "plain", 0, prepare_fill_gradient, run_fill_gradient, NULL},
     {"SparseConcat", "plain", 0, prepare_concat, run_concat, NULL},
     {0},

@@ -186,13 +186,8 @@ static tw_status prepare_join(twi_prepare *p)
 
 /* ---- UnsortedSegmentJoin ---------------------------------------------------------------------------------------- */
 
-/* What a segment has so far: nothing, or some text, which may be empty. */
-typedef struct segment_text {
-    twi_text text;
-    bool some;
-} segment_text;
-
-static tw_status join_segments(const twi_run *r, segment_text *segments, int64_t columns)
+/* A gap comes only behind what is not empty, as in TensorFlow. */
+static tw_status join_segments(const twi_run *r, twi_text *segments, int64_t columns)
 {
     const tw_string *from = r->inputs[0], *gap = r->state;
     tw_status status = TW_OK;
@@ -202,14 +197,13 @@ static tw_status join_segments(const twi_run *r, segment_text *segments, int64_t
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': segment_ids[%lld] = %lld is out of range [0, %lld)",
                             r->node, (long long)(i / columns), (long long)id,
                             (long long)r->output_operands[0].shape.dims[0]);
-        segment_text *to = &segments[id * columns + i % columns];
-        if (to->some)
-            twi_text_append(&to->text, gap->data, gap->size);
-        twi_text_append(&to->text, from[i].data ? from[i].data : "", from[i].size);
-        to->some = true;
+        twi_text *to = &segments[id * columns + i % columns];
+        if (to->size)
+            twi_text_append(to, gap->data, gap->size);
+        twi_text_append(to, from[i].data ? from[i].data : "", from[i].size);
     }
     for (int64_t i = 0; i < r->output_operands[0].elements && status == TW_OK; i++)
-        status = give(r, i, &segments[i].text);
+        status = give(r, i, &segments[i]);
     return status;
 }
 
@@ -217,12 +211,12 @@ static tw_status run_join_segments(const twi_run *r)
 {
     tw_shape out = r->output_operands[0].shape;
     int64_t elements = r->output_operands[0].elements;
-    segment_text *segments = twi_alloc_array((size_t)(elements ? elements : 1), sizeof *segments);
+    twi_text *segments = twi_alloc_array((size_t)(elements ? elements : 1), sizeof *segments);
     if (!segments)
         return twi_fail_memory(r->error, r->node);
     tw_status status = join_segments(r, segments, twi_elements_between(out, 1, out.rank));
     for (int64_t i = 0; i < elements; i++)
-        twi_text_free(&segments[i].text);
+        twi_text_free(&segments[i]);
     twi_free(segments);
     return status;
 }

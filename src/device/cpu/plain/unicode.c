@@ -1,6 +1,7 @@
-/* unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode, StringUpper and StringLower:
- * characters of UTF-8, UTF-16 and UTF-32, and of ASCII and Latin-1 where they are read. What is no character counts as
- * far as it could have become one, as the Unicode Standard advises and TensorFlow's library does. */
+/* unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode, UnicodeScript, StringUpper and
+ * StringLower: characters of UTF-8, UTF-16 and UTF-32, and of ASCII and Latin-1 where they are read. What is no
+ * character counts as far as it could have become one, as the Unicode Standard advises and TensorFlow's library
+ * does. */
 #include "base/array.h"
 #include "base/letters.h"
 #include "base/memory.h"
@@ -361,11 +362,19 @@ static tw_status run_case(const twi_run *r)
     return status;
 }
 
+static tw_status run_scripts(const twi_run *r)
+{
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++)
+        ((int32_t *)r->outputs[0])[i] = twi_script_of(((const int32_t *)r->inputs[0])[i]);
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_unicode_kernels[] = {
     {"UnicodeDecode", "plain", 0, prepare_unicode, run_decode, twi_free},
     {"UnicodeDecodeWithOffsets", "plain", 0, prepare_unicode, run_decode, twi_free},
     {"UnicodeEncode", "plain", 0, prepare_unicode, run_encode, twi_free},
     {"UnicodeTranscode", "plain", 0, prepare_unicode, run_transcode, twi_free},
+    {"UnicodeScript", "plain", 0, NULL, run_scripts},
     {"StringUpper", "plain", 0, prepare_case, run_case, twi_free},
     {"StringLower", "plain", 0, prepare_case, run_case, twi_free},
     {0},
