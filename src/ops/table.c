@@ -61,8 +61,9 @@ static tw_status dense_shape(twi_inference *c)
     return TW_OK;
 }
 
-#define NAMES                                                                                                          \
-    "container:string=; shared_name:string=; use_node_name_sharing:bool=false; key_dtype:type; value_dtype:type"
+#define TYPES "key_dtype:type; value_dtype:type"
+#define NAMES "container:string=; shared_name:string=; use_node_name_sharing:bool=false; " TYPES
+#define MARKS "; value_shape:shape=[]; initial_num_buckets:int=131072; max_load_factor:float=0.8"
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 #define PAIRS "table_handle:resource, keys:Tin, values:Tout"
 
@@ -72,8 +73,14 @@ const twi_op twi_table_ops[] = {
     {"MutableHashTableOfTensorsV2", "", "table_handle:resource", NAMES "; value_shape:shape=[]", twi_shape_scalar, NULL,
      STATE, .makes = TWI_MAKES_TABLE},
     {"MutableDenseHashTableV2", "empty_key:key_dtype, deleted_key:key_dtype", "table_handle:resource",
-     NAMES "; value_shape:shape=[]; initial_num_buckets:int=131072; max_load_factor:float=0.8", dense_shape, NULL,
-     STATE, .makes = TWI_MAKES_TABLE},
+     NAMES MARKS, dense_shape, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"AnonymousHashTable", "", "table_handle:resource", TYPES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"AnonymousMutableHashTable", "", "table_handle:resource", TYPES, twi_shape_scalar, NULL, STATE,
+     .makes = TWI_MAKES_TABLE},
+    {"AnonymousMutableHashTableOfTensors", "", "table_handle:resource", TYPES "; value_shape:shape=[]",
+     twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"AnonymousMutableDenseHashTable", "empty_key:key_dtype, deleted_key:key_dtype", "table_handle:resource",
+     TYPES MARKS, dense_shape, NULL, STATE, .makes = TWI_MAKES_TABLE},
     {"InitializeTableV2", "table_handle:resource, keys:Tkey, values:Tval", "", "Tkey:type; Tval:type", nothing_shape,
      NULL, STATE, "q.."},
     {"InitializeTableFromTextFileV2", "table_handle:resource, filename:string", "",

@@ -443,3 +443,28 @@ program("joined_segments", lambda: [tf.strings.unsorted_segment_join(holder(tf.s
 program("scaled_by_gaussian", lambda: [raw.ScaleAndTranslate(
     images=holder(tf.float32, [None] * 4, "x"), size=[6, 17], scale=[6 / 13, 1], translation=[0., 0],
     kernel_type="gaussian")], {"x": eighths(1, 13, 17, 1)})
+
+# ---- tables without names: others in each run ----
+
+
+def nameless_tables():
+    key = holder(tf.string, [None], "key")
+    table = raw.AnonymousMutableHashTable(key_dtype=tf.string, value_dtype=tf.float32)
+    of_pairs = raw.AnonymousMutableHashTableOfTensors(key_dtype=tf.string, value_dtype=tf.float32, value_shape=[2])
+    dense = raw.AnonymousMutableDenseHashTable(empty_key=tf.constant(-1, tf.int64), deleted_key=tf.constant(-2, tf.int64),
+                                               value_dtype=tf.float32)
+    static = raw.AnonymousHashTable(key_dtype=tf.string, value_dtype=tf.int64)
+    with tf.control_dependencies([
+            raw.LookupTableInsertV2(table_handle=table, keys=key, values=tf.ones_like(key, tf.float32)),
+            raw.LookupTableInsertV2(table_handle=of_pairs, keys=key, values=tf.ones([1, 2])),
+            raw.LookupTableInsertV2(table_handle=dense, keys=tf.constant([5, 6], tf.int64), values=[1., 2.]),
+            raw.InitializeTableV2(table_handle=static, keys=tf.constant(["a"]), values=tf.constant([4], tf.int64))]):
+        asked = tf.constant(["a", "b"])
+        return [raw.LookupTableFindV2(table_handle=table, keys=asked, default_value=tf.constant(0.)),
+                raw.LookupTableFindV2(table_handle=of_pairs, keys=asked, default_value=tf.zeros([2])),
+                raw.LookupTableFindV2(table_handle=dense, keys=tf.constant([5, 7], tf.int64), default_value=tf.constant(0.)),
+                raw.LookupTableFindV2(table_handle=static, keys=asked, default_value=tf.constant(-1, tf.int64)),
+                raw.LookupTableSizeV2(table_handle=table)]
+
+
+program("nameless_tables", nameless_tables, {"key": words("a")}, {"key": words("b")}, {"key": words("c")})

@@ -306,6 +306,7 @@ void twi_table_clear(twi_table *t)
 {
     pthread_mutex_lock(&t->lock);
     t->count = 0;
+    t->filled = t->changes;
     if (t->slots)
         index_all(t);
     pthread_mutex_unlock(&t->lock);

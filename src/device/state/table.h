@@ -28,7 +28,7 @@ void twi_table_remove(twi_table *table, const void *keys, int64_t count);
 /* Keys by which tables of TensorFlow's mark free places when they are saved whole. False: memory has run out. */
 bool twi_table_mark(twi_table *table, const void *empty, const void *deleted);
 void twi_table_remove_marks(twi_table *table);
-void twi_table_clear(twi_table *table);
+void twi_table_clear(twi_table *table); /* as it was made */
 bool twi_table_is_marked(const twi_table *table);
 int64_t twi_table_size(twi_table *table);
 /* How many rows it is listed in: its pairs, or, of one with marks, the places that TensorFlow would have them in. */

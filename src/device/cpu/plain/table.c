@@ -22,13 +22,20 @@ static tw_status prepare_table(twi_prepare *p)
     const twi_attr *shape = twi_attr_find(p->attrs, "value_shape");
     return twi_table_make(p->outputs[0].resource, p->node, twi_attr_type(p->attrs, "key_dtype"),
                           twi_attr_type(p->attrs, "value_dtype"), shape ? shape->shape : TW_SCALAR,
-                          strncmp(p->op, "Mutable", strlen("Mutable")) == 0, p->error);
+                          strstr(p->op, "Mutable") != NULL, p->error);
 }
 
 static tw_status run_dense_table(const twi_run *r)
 {
     bool fits = twi_table_mark(twi_table_of(r->output_operands[0].resource), r->inputs[0], r->inputs[1]);
     return fits ? TW_OK : twi_fail_memory(r->error, r->node);
+}
+
+/* One without a name is another one in each run. */
+static tw_status run_anonymous(const twi_run *r)
+{
+    twi_table_clear(twi_table_of(r->output_operands[0].resource));
+    return r->num_inputs ? run_dense_table(r) : TW_OK;
 }
 
 static tw_status expect_type(const twi_prepare *p, const char *what, tw_dtype has, tw_dtype wants)
@@ -263,6 +270,10 @@ const twi_kernel twi_cpu_table_kernels[] = {
     {"MutableDenseHashTableV2", "plain", 0, prepare_table, run_dense_table},
     {"MutableHashTableV2", "plain", 0, prepare_table},
     {"MutableHashTableOfTensorsV2", "plain", 0, prepare_table},
+    {"AnonymousHashTable", "plain", 0, prepare_table, run_anonymous},
+    {"AnonymousMutableHashTable", "plain", 0, prepare_table, run_anonymous},
+    {"AnonymousMutableHashTableOfTensors", "plain", 0, prepare_table, run_anonymous},
+    {"AnonymousMutableDenseHashTable", "plain", 0, prepare_table, run_anonymous},
     {"InitializeTableV2", "plain", 0, prepare_pairs, run_put},
     {"InitializeTableFromTextFileV2", "plain", 0, prepare_text_file, run_text_file, twi_free},
     {"LookupTableFindV2", "plain", 0, prepare_find, run_find},
