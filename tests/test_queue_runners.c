@@ -109,6 +109,52 @@ static void a_thread_that_waits_for_gradients_ends_when_asked(void **state)
     tw_graph_destroy(g);
 }
 
+/* As two workers of a SyncReplicasOptimizer in one graph: each hands in a gradient and waits for a token, and a thread
+ * makes tokens when it has the gradients of both. So the first may not wait before the second has handed in its own. */
+static void who_waits_for_another_run_keeps_nothing_from_it(void **state)
+{
+    (void)state;
+    enum { STEPS = 3, WORKERS = 2 };
+    for (int gpus = 0; gpus < 2; gpus++) {
+        tw_graph *g = tw_graph_create();
+        tw_output q = tw_queue(g, TW_QUEUE_FIFO, (tw_dtype[]){TW_FLOAT32}, scalars, 1, NULL), tokens[WORKERS];
+        tw_attr of[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SCALAR)};
+        tw_output sum = tw_node_output(tw_add_node(g, "ConditionalAccumulator", NULL, NULL, 0, of, 2), 0);
+        for (int i = 0; i < WORKERS; i++) {
+            tw_output gradient = tw_scalar_of(g, TW_FLOAT32, 2 + 2 * i);
+            TW_DEVICE(g, gpus ? "/gpu:0" : "/cpu:0")
+                gradient = tw_abs(g, gradient);
+            tw_output given[] = {sum, tw_scalar_of(g, TW_INT64, STEPS), gradient};
+            tw_output handed_in = tw_node_output(tw_add_node(g, "AccumulatorApplyGradient", NULL, given, 3, of, 1), 0);
+            TW_CONTROL(g, handed_in)
+                tw_dequeue(g, q, &tokens[i]);
+        }
+        tw_output take[] = {sum, tw_scalar_of(g, TW_INT32, WORKERS)};
+        tw_output mean = tw_node_output(tw_add_node(g, "AccumulatorTakeGradient", NULL, take, 2, of, 1), 0);
+        tw_output made = tw_pack(g, (tw_output[]){mean, mean}, WORKERS, 0);
+        tw_output put = tw_enqueue_many(g, q, &made, 1);
+        tw_add_queue_runner(g, &(tw_queue_runner){.queue = q, .enqueues = (tw_output[]){put}, .num_enqueues = 1});
+        tw_session *s = open_session(g, gpus);
+        tw_coordinator *c;
+        tw_error error = {0};
+        assert_ok(tw_coordinator_create(&c, &error));
+        assert_ok(tw_start_queue_runners(s, c, &error));
+        for (int step = 0; step < STEPS; step++) {
+            tw_tensor *got[WORKERS] = {0};
+            assert_ok(tw_session_run(s, NULL, 0, tokens, WORKERS, got, &error));
+            for (int i = 0; i < WORKERS; i++) {
+                assert_true(tw_tensor_value(got[i], 0) == 3);
+                tw_tensor_release(got[i]);
+            }
+        }
+        tw_coordinator_request_stop(c, NULL);
+        assert_ok(tw_coordinator_join(c, PATIENCE, &error));
+        tw_coordinator_destroy(c);
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+    }
+}
+
 /* ---- coordinators ------------------------------------------------------------------------------------------ */
 
 static tw_status wait_for_stop(tw_coordinator *c, void *user, tw_error *error)
@@ -302,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_failure_elsewhere_in_a_run_wakes_its_part_that_waits),
         cmocka_unit_test(what_is_put_in_many_threads_take_out_once_each),
         cmocka_unit_test(a_thread_that_waits_for_gradients_ends_when_asked),
+        cmocka_unit_test(who_waits_for_another_run_keeps_nothing_from_it),
         cmocka_unit_test(the_first_failure_ends_all_threads_and_is_reported),
         cmocka_unit_test(the_end_of_the_data_is_no_failure),
         cmocka_unit_test(threads_that_outlast_the_grace_period_are_named),

@@ -9,7 +9,11 @@
  * where one takes part, nodes are put into phases: even ones of what breaks a recording off (copies from elsewhere,
  * random streams), odd ones of what is recorded. A node comes in the first phase that fits behind what it needs; what
  * it needs from outside of the group that records together comes in an earlier phase, so that a recording waits for
- * others at its beginning only. Nodes of the same phase keep their order. */
+ * others at its beginning only. Nodes of the same phase keep their order.
+ *
+ * What takes from a queue or an accumulator may wait for another run, and that for what this one has still to do, as
+ * the workers of a SyncReplicasOptimizer that are in one graph do: each waits for a token that comes of the gradients
+ * of all. A list goes on with nothing else meanwhile. So such a node begins a phase behind all that needs none. */
 #include "plan/stages.h"
 
 #include <stdlib.h>
@@ -248,8 +252,17 @@ static tw_status order_growing(twi_node *loop, tw_error *error)
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
+static bool may_wait_for_a_run(const twi_node *node)
+{
+    bool waits = twi_may_end(node->op, &node->attrs, node->num_inputs);
+    for (int i = 0; i < node->num_inputs && waits; i++)
+        waits = twi_in(node, i).node->op->makes != TWI_MAKES_ITERATOR;
+    return waits;
+}
+
 static int phase_of(const twi_planning *p, const twi_node *node)
 {
+    enum { NEXT = 2 }; /* even or odd as before */
     int phase = 0, group = p->groups[node->device];
     bool records = group >= 0, breaks = twi_breaks_recording(p, node);
     for (int i = 0; i < twi_num_dependencies(node); i++) {
@@ -258,6 +271,7 @@ static int phase_of(const twi_planning *p, const twi_node *node)
         if (before->task->phase + crosses > phase)
             phase = before->task->phase + crosses;
     }
+    phase += may_wait_for_a_run(node) ? NEXT : 0;
     return records && (phase % 2 == 0) != breaks ? phase + 1 : phase;
 }
 
@@ -272,6 +286,14 @@ static tw_status sort_by_phase(twi_planning *p)
     tw_status status = twi_region_sort_by(region, phases, NULL, p->error);
     twi_free(phases);
     return status;
+}
+
+static bool any_waits(const twi_region *region)
+{
+    bool any = false;
+    for (int id = 0; id < region->nodes.count && !any; id++)
+        any = may_wait_for_a_run(region->nodes.items[id]);
+    return any;
 }
 
 static bool any_records(const twi_planning *p)
@@ -314,9 +336,10 @@ tw_status twi_order(twi_planning *p)
     TWI_TRY(twi_region_sort(region, p->error));
     if (!any_meets(region))
         TWI_TRY(twi_overlap(p));
-    if (any_records(p))
+    bool records = any_records(p);
+    if (records || any_waits(region))
         TWI_TRY(sort_by_phase(p));
-    else if (!any_meets(region))
+    if (!records && !any_meets(region))
         TWI_TRY(twi_put_beside(p));
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];

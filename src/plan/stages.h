@@ -43,7 +43,7 @@ typedef struct twi_task {
     int position;                /* in its device's list, */
     int first, last;             /* and between which it may run: its own, but of loops that run side by side */
     int seat, seats;             /* among these: which one, of how many (beside.c), neighbours; 0 of 0: it runs alone */
-    int phase;                   /* see order.c; 0 where no device records */
+    int phase;                   /* see order.c; 0 where no device records and nothing waits for another run */
 } twi_task;
 
 /* Bytes of a feed or a fetch that are left where its tensor has them: fewer are copied sooner than those who look at
