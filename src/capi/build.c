@@ -628,7 +628,7 @@ static bool keep_attrs(const TF_OperationDescription *d, TF_Operation *oper)
 }
 
 /* Whether what was made has what its row says at the least: Tower itself builds with less, too. */
-static bool check_minima(TF_Operation *made, TF_Status *status)
+bool check_minima(TF_Operation *made, TF_Status *status)
 {
     const tw_op_info *op = op_of(made);
     for (int i = 0; op && i < op->num_attrs && is_ok(status); i++) {

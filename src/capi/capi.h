@@ -121,6 +121,7 @@ void end_building(TF_Graph *graph);
 /* -- build.c -- */
 /* As TF_FinishOperation(), but inputs of lists may have been added one by one, as those of eager operations may. */
 TF_Operation *finish_operation(TF_OperationDescription *d, TF_Status *status);
+bool check_minima(TF_Operation *made, TF_Status *status); /* false: an attribute has less than TensorFlow takes */
 void delete_description(TF_OperationDescription *d); /* which was not finished; NULL is fine */
 /* Takes the AttrValue over; what the attribute was before is forgotten. */
 void set_attr(TF_OperationDescription *d, const char *name, wire *value);

@@ -361,6 +361,14 @@ static bool translate(importing *m)
     return true;
 }
 
+/* Of all operations from number `from` on. */
+static bool check_made(importing *m, int from)
+{
+    for (int i = from; i < m->graph->num_operations && is_ok(m->status); i++)
+        check_minima(m->graph->operations[i], m->status);
+    return is_ok(m->status);
+}
+
 static void import(importing *m, const TF_Buffer *graph_def)
 {
     const TF_ImportGraphDefOptions *o = m->options;
@@ -400,7 +408,7 @@ static void import(importing *m, const TF_Buffer *graph_def)
         return;
     if (!sync_graph(m->graph))
         set_no_memory(m->status);
-    else if (!fill_results(m))
+    else if (!check_made(m, before) || !fill_results(m))
         take_back(m->graph, before);
     else if (!keep_marked(m)) {
         take_back(m->graph, before);

@@ -227,6 +227,26 @@ static void node_without_an_op_is_not_imported(void **state)
     TF_DeleteBuffer(def);
 }
 
+/* A ConcatV2 of one: it must have two. */
+static void import_checks_minima_of_attributes(void **state)
+{
+    (void)state;
+    TF_Buffer *def = TF_NewBufferFromString("\n\064"
+                                            "\n\001c\022\010ConcatV2\032\001x\032\004axis"
+                                            "*\007\n\001N\022\002\030\001"
+                                            "*\007\n\001T\022\002\060\001"
+                                            "*\n\n\004Tidx\022\002\060\003",
+                                            54);
+    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
+    TF_ImportGraphDefOptionsAddInputMapping(options, "x", 0, out(placeholder(graph, "x", TF_FLOAT, s)));
+    TF_ImportGraphDefOptionsAddInputMapping(options, "axis", 0, out(placeholder(graph, "axis", TF_INT32, s)));
+    TF_GraphImportGraphDef(graph, def, options, s);
+    assert_wrong(s, TF_INVALID_ARGUMENT, "Value for attr 'N' of 1 must be at least minimum 2");
+    assert_null(TF_GraphOperationByName(graph, "c"));
+    TF_DeleteImportGraphDefOptions(options);
+    TF_DeleteBuffer(def);
+}
+
 static void indexes_out_of_range_are_told(void **state)
 {
     (void)state;
@@ -485,6 +505,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(attributes_that_are_not_there_are_told, begin, end),
         cmocka_unit_test_setup_teardown(no_more_is_written_than_there_is_room, begin, end),
         cmocka_unit_test_setup_teardown(node_without_an_op_is_not_imported, begin, end),
+        cmocka_unit_test_setup_teardown(import_checks_minima_of_attributes, begin, end),
         cmocka_unit_test_setup_teardown(indexes_out_of_range_are_told, begin, end),
         cmocka_unit_test_setup_teardown(operations_that_cannot_be_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(feeds_that_do_not_fit_are_refused, begin, end),
