@@ -182,6 +182,8 @@ bool add_function(TF_Graph *graph, const TF_Function *function, const TF_Functio
 void write_library(wire *w, const TF_Graph *graph); /* field 2 of a GraphDef, if there are functions */
 
 /* -- session.c -- */
+/* TF_NewSession() with tw_session_options.kept_plans. */
+TF_Session *new_session(TF_Graph *graph, const TF_SessionOptions *opts, int kept_plans, TF_Status *status);
 const TF_Graph *session_graph(const TF_Session *session);
 bool is_closed(const TF_Session *session);
 bool places_softly(const TF_SessionOptions *options);

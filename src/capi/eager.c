@@ -9,6 +9,11 @@
 #include <tensorflow/c/c_api_experimental.h>
 #include <tensorflow/c/eager/c_api_experimental.h>
 
+/* An operation has a plan for each of its shapes, and one step of a program that trains executes hundreds: if they were
+ * not all kept, each would be planned again in every step. A plan has some 40 KiB; memory for values is the session's.
+ */
+enum { KEPT_PLANS = 512 };
+
 #define TASK "/job:localhost/replica:0/task:0"
 #define FIRST_CPU TASK "/device:CPU:0"
 
@@ -76,7 +81,7 @@ TFE_Context *TFE_NewContext(const TFE_ContextOptions *opts, TF_Status *status)
     pthread_mutex_init(&context->lock, NULL);
     context->first_policy = opts ? opts->policy : TFE_DEVICE_PLACEMENT_SILENT;
     context->soft_placement = opts && places_softly(opts->session);
-    context->session = TF_NewSession(context->graph, opts ? opts->session : NULL, status);
+    context->session = new_session(context->graph, opts ? opts->session : NULL, KEPT_PLANS, status);
     if (is_ok(status))
         return context;
     TFE_DeleteContext(context);

@@ -153,7 +153,7 @@ static bool check_options(const TF_SessionOptions *opts, TF_Status *status)
     return is_ok(status);
 }
 
-TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Status *status)
+TF_Session *new_session(TF_Graph *graph, const TF_SessionOptions *opts, int kept_plans, TF_Status *status)
 {
     tw_error error = TW_NO_ERROR;
     if (!check_options(opts, status))
@@ -167,6 +167,7 @@ TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Sta
     if (tw_devices_create(opts ? &opts->devices : NULL, &session->devices, &error) == TW_OK) {
         options.devices = session->devices;
         options.any_fed_shapes = true;
+        options.kept_plans = kept_plans;
         pthread_rwlock_wrlock(&graph->lock);
         if (tw_session_create(graph->tower, &options, &session->tower, &error) == TW_OK) {
             session->next = graph->sessions;
@@ -186,6 +187,11 @@ TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Sta
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->freed, NULL);
     return session;
+}
+
+TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Status *status)
+{
+    return new_session(graph, opts, 0, status);
 }
 
 void TF_CloseSession(TF_Session *session, TF_Status *status)

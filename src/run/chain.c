@@ -153,8 +153,6 @@ static bool is_outgrown(const twi_plan *plan)
 
 static bool fits(const twi_link *link, const twi_wanted *w)
 {
-    if (is_outgrown(link->plan))
-        return false;
     for (int i = 0; i < w->num_feeds; i++) {
         const twi_feed_shape *made = &link->feeds[i];
         twi_feed_shape feed = shape_of_feed(w, i);
@@ -162,7 +160,7 @@ static bool fits(const twi_link *link, const twi_wanted *w)
             (made->value && is_by_value(link->cut, i) && !holds(w->feeds[i].tensor, made->value)))
             return false;
     }
-    return true;
+    return !is_outgrown(link->plan);
 }
 
 /* What the plan is made for. Of a value its own copy, since what comes is filled again. */
