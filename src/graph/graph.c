@@ -679,6 +679,13 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         if (node->output_shapes[i].rank > TW_MAX_RANK) /* so that no rule meets what it has no room for */
             status = twi_fail(error, TW_INVALID_ARGUMENT, "its output %d has %d dimensions, the most are %d", i,
                               node->output_shapes[i].rank, TW_MAX_RANK);
+    if (status == TW_INVALID_ARGUMENT && node->graph->may_misfit) {
+        status = TW_OK;
+        node->graph->may_misfit = false;
+        *error = (tw_error){0};
+        for (int i = 0; i < node->num_outputs; i++)
+            node->output_shapes[i] = TW_UNKNOWN_SHAPE;
+    }
     if (status != TW_OK)
         twi_prefix(error, "%s '%s'", node->op->name, node->name);
 done:

@@ -58,6 +58,8 @@ struct tw_graph {
     struct twi_scopes *scopes;              /* scopes.c */
     const char *next_name;                  /* of tw_name() */
     bool named_by_class;                    /* nodes without a name have those of TensorFlow's classes of C++ */
+    bool may_misfit; /* what is added may have inputs of wrong shapes: then those of its outputs are not known, and this
+                        is false again */
     bool branches, loops;                   /* some node is a Switch or a Merge; of a loop */
     struct twi_branches *conditions;        /* branches.c; NULL until somebody asks */
     struct twi_block *latest_block;         /* of those that it was built in */

@@ -108,6 +108,8 @@ struct twi_region {
     bool touched;                    /* since the last sweep */
     bool has_images;                 /* nodes whose op has a layout */
     uint64_t asked;                  /* of the node made last: inputs whose value its shape rule would know (op.h) */
+    bool may_misfit;                 /* what is made may have inputs of wrong shapes, for it may never run; */
+    bool misfits;                    /* so does the node made last, whose outputs have unknown shapes */
     /* of order.c */
     unsigned epoch;
     TWI_ARRAY(twi_node *) stack, found;

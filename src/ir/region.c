@@ -309,6 +309,13 @@ static tw_status infer_shapes(twi_node *node, tw_error *error)
         };
         status = node->op->shape(&context);
         node->region->asked = context.asked;
+        node->region->misfits = node->region->may_misfit && status == TW_INVALID_ARGUMENT;
+        if (node->region->misfits) {
+            status = TW_OK;
+            *error = (tw_error){0};
+            for (int i = 0; i < m; i++)
+                shapes[i] = TW_UNKNOWN_SHAPE;
+        }
         if (status != TW_OK)
             twi_prefix(error, "%s '%s'", node->op->name, node->name);
     }

@@ -13,6 +13,9 @@
  * Where the graph has branches, values cross that may not be there, as their branch was not taken: then what follows
  * them is not planned behind the border, and a Merge whose inputs differ in shape has the one that is there.
  *
+ * A node of a branch whose inputs do not fit is late as well: where the branch is taken, planning what is behind fails
+ * by the node's name, and else it is not planned.
+ *
  * An assignment that gives a variable another shape than it has is late, too. What follows it is planned for the new
  * shape, and the assignment is done on the way, when the parts before it have ended (run/chain.c). So is what follows a
  * loop in which there may be such.
@@ -114,16 +117,17 @@ static bool is_reshaping(const twi_copying *c, const tw_node *node)
 tw_status twi_find_late(twi_copying *c, const tw_node *node)
 {
     uint64_t asked = c->region->asked;
-    bool reshapes = is_reshaping(c, node);
-    c->unknown = c->unknown || reshapes || has_unknown_outputs(c, node);
+    bool reshapes = is_reshaping(c, node), misfits = c->region->misfits;
+    c->unknown = c->unknown || reshapes || misfits || has_unknown_outputs(c, node);
     if (!c->unknown || twi_copy_is_done(c, node))
         return TW_OK;
     bool decided = is_decided_late(c, node);
     bool never = c->conditions && c->of[node->id].conditions == &twi_never;
     bool may_act = never && twi_follows_late(c, node); /* what it comes after */
-    if (is_settled(c, node) && !decided && !may_act && !reshapes)
+    if (is_settled(c, node) && !decided && !may_act && !reshapes && !misfits)
         return TW_OK;
-    if (!decided && !reshapes && !will_be_known(c, node) && !has_unknown_inputs(c, node) && !twi_follows_late(c, node))
+    if (!decided && !reshapes && !misfits && !will_be_known(c, node) && !has_unknown_inputs(c, node) &&
+        !twi_follows_late(c, node))
         return TW_OK; /* what cannot be known is refused by name when the node is prepared */
     if (!c->late && !(c->late = twi_alloc((size_t)c->p->request->graph->nodes.count)))
         return twi_fail_memory(c->p->error, "finding a border");

@@ -473,6 +473,14 @@ static void settle_variable(twi_copying *c, twi_node *made)
         twi_node_set_shape(handle, 0, twi_shape(twi_in(made, 1)));
 }
 
+/* Of a branch that is taken or not by a value that only a run has: whether its inputs fit is seen behind a border,
+ * where it is known. What was the border's cause has waited for that once. */
+static bool may_misfit(const twi_copying *c, const tw_node *node)
+{
+    const twi_border *behind = c->p->request->behind;
+    return c->guard && !twi_copy_frame(c) && (!behind || behind->cause != node);
+}
+
 static tw_status copy_node(twi_copying *c, const tw_node *node)
 {
     enum { MOST_FOLDED = 16 };
@@ -512,8 +520,14 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
     } else if (status == TW_OK && (node->op->planned_as || twi_op_is(node->op, TWI_RESTORE))) {
         status = make_planned(c, node, inputs, count, &made);
     } else if (status == TW_OK) {
+        c->region->may_misfit = may_misfit(c, node);
         made = twi_node_copy(c->region, node, inputs, count);
+        c->region->may_misfit = false;
         status = twi_region_check(c->region, p->error);
+    }
+    if (status == TW_OK && c->region->misfits) {
+        map_outputs(c, node, made, inputs, NULL);
+        return TW_OK;
     }
     if (status == TW_OK && !reshapes)
         settle_variable(c, made);
@@ -533,6 +547,7 @@ tw_status twi_copy_once(twi_copying *c, const tw_node *node)
         return TW_OK;
     c->of[node->id].copied = true;
     show_variables(c, c->reshaping.count && twi_follows_late(c, node));
+    c->region->misfits = false;
     tw_status status = copy_node(c, node);
     show_variables(c, false);
     return status == TW_OK ? twi_find_late(c, node) : status;

@@ -468,3 +468,35 @@ def nameless_tables():
 
 
 program("nameless_tables", nameless_tables, {"key": words("a")}, {"key": words("b")}, {"key": words("c")})
+
+
+def branches_that_need_not_fit(held, new):
+    """What a branch multiplies need not fit where it is not taken, though its condition is known to a run alone; in a
+    function, which is called with shapes that its own argument does not tell, and in one that has a condition on them."""
+    def build():
+        x, taken = holder(tf.float32, held, "x"), holder(tf.bool, [], "taken")
+        three, five = np.ones([3, 2], np.float32), np.ones([5, 2], np.float32)
+        unknown = tf.TensorSpec([None, None], tf.float32)
+
+        def narrow(x, taken):
+            return tf.cond(taken, lambda: tf.reduce_sum(tf.matmul(x, three)), lambda: tf.reduce_sum(x))
+
+        def by_width(x):
+            return tf.cond(tf.equal(tf.shape(x)[1], 3), lambda: tf.matmul(x, three), lambda: tf.matmul(x, five) * 2)
+        signature = [unknown, tf.TensorSpec([], tf.bool)]
+        called = tf.function(narrow, input_signature=signature)(x, taken) if new else narrow(tf.placeholder_with_default(x, [None, None]), taken)
+        width = tf.function(by_width, input_signature=[unknown])(x)
+        return {"both": [called, width], "narrow": [called + 1]}
+
+    if new:
+        tf.enable_control_flow_v2()
+    feeds = [{"x": eighths(2, 5), "taken": np.array(False)}, ({"x": eighths(2, 5), "taken": np.array(True)}, "narrow", "[2,5] x [3,2]")]
+    if held[1] is None:
+        feeds[1:1] = [{"x": eighths(4, 3), "taken": np.array(taken)} for taken in (True, False)]
+    program("branches_that_need_not_fit_%d_%d" % (new, held[1] or 0), build, *[(f, "both") if isinstance(f, dict) else f for f in feeds])
+    tf.disable_control_flow_v2()
+
+
+for new in (False, True):
+    for held in ([None, None], [2, 5]):
+        branches_that_need_not_fit(held, new)

@@ -118,8 +118,16 @@ static tw_node *add_node(twi_importer *m, twi_import_item *item, tw_output *inpu
             graph->error = *m->error;
             return NULL;
         }
-    return twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
-                              item->num_attrs);
+    for (size_t i = 0; i < item->num_inputs; i++)
+        item->of_function = item->of_function || m->items[item->inputs[i].node].of_function;
+    graph->may_misfit = item->of_function;
+    tw_node *made = twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
+                                       item->num_attrs);
+    bool misfits = item->of_function && !graph->may_misfit;
+    graph->may_misfit = false;
+    if (made && misfits && twi_mark_node(made, TWI_MISFITS) != TW_OK) /* for whoever reads what is written of it */
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding '%s'", item->name);
+    return made;
 }
 
 /* Adds a node: here it shows whether it can be built. */

@@ -40,6 +40,8 @@ typedef struct twi_import_item {
     int frame;              /* loop that it is in; 0: none */
     int next;               /* the next one there; -1: it is the last */
     bool idle;              /* nobody takes it (order.c) */
+    bool of_function;       /* a function has it, or it takes something from such a node: TensorFlow knows shapes there
+                               when it runs, so what does not fit is an error of runs that need it */
 } twi_import_item;
 
 typedef struct twi_importer {
@@ -66,6 +68,9 @@ typedef struct twi_importer {
     int *users;             /* [count] inputs that name an item, where there are loops */
     tw_error *error;
 } twi_importer;
+
+/* What a node is marked with that was added though its inputs do not fit. */
+#define TWI_MISFITS "_misfits"
 
 tw_status twi_import_fail_memory(twi_importer *m);
 

@@ -43,7 +43,16 @@ tw_status twi_import_collect_nodes(twi_importer *m)
         m->items[i].def = def;
         if (!twi_map_put(&m->places, def->name, &m->items[i]))
             return twi_import_fail_memory(m);
+        m->items[i].of_function = m->functions != NULL;
     }
+    for (size_t i = 0; i < m->def->n_node && m->functions; i++) {
+        twi_import_item *item = twi_map_get(&m->places, m->def->node[i]->name);
+        if (item)
+            item->of_function = false;
+    }
+    for (int i = 0; i < m->num_read; i++)
+        for (size_t k = 0; k < m->nodes[i]->n_attr; k++)
+            m->items[i].of_function |= strcmp(m->nodes[i]->attr[k]->key, TWI_MISFITS) == 0;
     return TW_OK;
 }
 
