@@ -179,6 +179,28 @@ static void a_second_training_in_a_directory_is_refused(void **state)
     assert_runs(0, SMALL_RUN "--train-dir l1 --resume --max-steps 1 && ! ls l1/lock"); /* it was given back */
 }
 
+/* The name of a directory that was removed may be another run's meanwhile. */
+static void a_directory_that_was_removed_is_made_again_but_not_under_another_run(void **state)
+{
+    (void)state;
+    static const char run[] = SMALL_RUN "--format json --save-every 1000000 --max-steps 1000000 --train-dir gone";
+    assert_runs(143,
+                "%s >gone.txt 2>&1 & job=$!; seen '\"step\":0,' gone.txt; until rm -r gone; do :; done; "
+                "kill -USR1 $job; seen '\"event\":\"checkpoint\"' gone.txt; kill -TERM $job; wait $job",
+                run);
+    assert_runs(0, "cat gone.txt");
+    assert_prints("'gone/lock' was removed while this run trains into 'gone'");
+    assert_runs(0, "$T checkpoint verify gone && ! ls gone/lock 2>/dev/null && rm -r gone");
+    assert_runs(0,
+                "%s >gone.txt 2>&1 & job=$!; seen '\"step\":0,' gone.txt; kill -STOP $job; mv gone moved; "
+                "%s >moved.txt 2>&1 & second=$!; seen '\"step\":0,' moved.txt; kill -USR1 $job; kill -CONT $job; "
+                "wait $job; code=$?; ls gone/lock && kill -TERM $second; wait $second; test $code = 1 -a $? = 143",
+                run, run);
+    assert_runs(0, "cat gone.txt");
+    assert_prints("'gone' is being trained into by process ");
+    assert_prints("nothing is saved into 'gone' any more");
+}
+
 static void the_lock_of_a_process_that_was_killed_is_taken_over(void **state)
 {
     (void)state;
@@ -186,6 +208,27 @@ static void the_lock_of_a_process_that_was_killed_is_taken_over(void **state)
                 "l2", "l2", "l2");
     assert_prints("came to no proper end; its lock is taken over");
     assert_prints("1 steps in ");
+}
+
+/* A run opens files of many names in its directory, and would wait for whoever opens the other end of a pipe. */
+static void a_directory_with_a_pipe_in_it_is_refused(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--train-dir p1 --max-steps 1 && rm p1/checkpoint && mkfifo p1/checkpoint");
+    assert_runs(1, SMALL_RUN "--train-dir p1 --max-steps 2 --resume");
+    assert_prints("'p1/checkpoint' is a pipe, a train directory has files");
+    assert_runs(0, "$T checkpoint ls p1");
+    assert_prints("p1/model.ckpt-1");
+    assert_runs(0, "rm p1/run.json && mkfifo p1/run.json");
+    assert_runs(1, "$T eval p1");
+    assert_prints("'p1/run.json' is a pipe, a file was expected");
+    assert_runs(1, "$T report p1");
+    assert_prints("'p1/run.json' is a pipe, a file was expected");
+    assert_runs(0, "rm p1/run.json && ln -s run.json p1/run.json"); /* to itself */
+    assert_runs(1, "$T eval p1");
+    assert_prints("cannot read 'p1/run.json': Too many levels of symbolic links");
+    assert_runs(1, SMALL_RUN "--train-dir $(printf 'long/%%.0s' $(seq 801)) --max-steps 1");
+    assert_prints("is too long for a train directory: expected at most 4000 bytes, found 4005");
 }
 
 static void what_a_killed_save_left_goes_though_nothing_is_saved(void **state)
@@ -305,7 +348,9 @@ int main(void)
         cmocka_unit_test(another_model_is_named),
         cmocka_unit_test(another_rule_is_named_and_has_to_be_accepted),
         cmocka_unit_test(a_second_training_in_a_directory_is_refused),
+        cmocka_unit_test(a_directory_that_was_removed_is_made_again_but_not_under_another_run),
         cmocka_unit_test(the_lock_of_a_process_that_was_killed_is_taken_over),
+        cmocka_unit_test(a_directory_with_a_pipe_in_it_is_refused),
         cmocka_unit_test(what_a_killed_save_left_goes_though_nothing_is_saved),
         cmocka_unit_test(the_end_says_the_last_loss_what_was_saved_and_what_comes_next),
         cmocka_unit_test(what_comes_next_can_be_pasted_into_a_shell),

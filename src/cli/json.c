@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The shortest form of a code point that exists. */
 size_t json_utf8_length(const char *text, size_t size)
@@ -160,6 +161,11 @@ void json_copy(json *out, const char *key, const cJSON *value) /* NOLINT: as dee
 cJSON *json_read(const char *command, const char *path)
 {
     enum { MOST_BYTES = 16 << 20 };
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) { /* whoever opens it waits until somebody writes to it */
+        complain(command, "'%s' is a pipe, a file was expected", path);
+        return NULL;
+    }
     FILE *file = fopen(path, "rb");
     char *text = file ? malloc(MOST_BYTES + 1) : NULL;
     size_t size = text ? fread(text, 1, MOST_BYTES + 1, file) : 0;

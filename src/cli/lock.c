@@ -6,6 +6,7 @@
 #include "command.h"
 #include "whole_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -88,6 +89,20 @@ static bool refuse(const char *command, lock *lock, const holder *h)
     return false;
 }
 
+/* Whoever opens a pipe waits for somebody at its other end, and a run opens files of many names in its directory. */
+static bool has_no_pipe(const char *command, const char *directory)
+{
+    DIR *open = opendir(directory);
+    struct stat about;
+    bool good = true;
+    for (struct dirent *item; good && open && (item = readdir(open));)
+        if (fstatat(dirfd(open), item->d_name, &about, 0) == 0 && S_ISFIFO(about.st_mode))
+            good = complain(command, "'%s/%s' is a pipe, a train directory has files", directory, item->d_name);
+    if (open)
+        closedir(open);
+    return good;
+}
+
 bool lock_take(const char *command, const char *directory, lock *lock)
 {
     *lock = (struct lock){.file = -1};
@@ -98,6 +113,8 @@ bool lock_take(const char *command, const char *directory, lock *lock)
                         directory, MOST_FOLDER, strlen(directory));
     if (!make_folders(directory, &lock->made_directory))
         return complain(command, "cannot make the directory '%s': %s", directory, strerror(errno));
+    if (!has_no_pipe(command, directory))
+        return false;
     snprintf(lock->path, sizeof lock->path, "%s/lock", directory);
     for (;;) {
         lock->file = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -120,11 +137,26 @@ bool lock_take(const char *command, const char *directory, lock *lock)
     }
 }
 
+bool lock_keep(const char *command, lock *lock)
+{
+    struct lock again;
+    if (lock->file < 0 || is_still_there(lock))
+        return true;
+    if (!lock_take(command, lock->directory, &again))
+        return false;
+    complain(command, "'%s' was removed while this run trains into '%s'; what is saved from now on lies there alone",
+             lock->path, lock->directory);
+    close(lock->file);
+    *lock = again;
+    return true;
+}
+
 void lock_release(lock *lock)
 {
     if (lock->file < 0)
         return;
-    unlink(lock->path);
+    if (is_still_there(lock)) /* else it may be another's */
+        unlink(lock->path);
     close(lock->file);
     lock->file = -1;
     if (lock->made_directory)

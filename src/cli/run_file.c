@@ -152,15 +152,21 @@ void run_file_tidy(const char *directory)
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
+/* Not what cannot be looked at: reading it says why. */
+static bool is_absent(const char *path)
+{
+    return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 cJSON *run_file_read(const char *command, const char *directory, bool *bad)
 {
     char path[PATH_MAX];
     *bad = false;
     if (snprintf(path, sizeof path, "%s/" RUN_FILE, directory) >= (int)sizeof path)
         return NULL;
-    if (access(path, F_OK) != 0) /* "best" and "milestones" lie in the directory that says what they are */
+    if (is_absent(path)) /* "best" and "milestones" lie in the directory that says what they are */
         snprintf(path, sizeof path, "%.4000s/../" RUN_FILE, directory);
-    if (access(path, F_OK) != 0)
+    if (is_absent(path))
         return NULL;
     cJSON *found = json_read(command, path);
     *bad = !found;

@@ -130,6 +130,10 @@ static tw_status save(const settings *s, tw_trainer *trainer, train_report *repo
 {
     char path[PATH_MAX];
     int64_t done = tw_trainer_steps_done(trainer);
+    if (!lock_keep("train", report->lock)) {
+        snprintf(error->message, sizeof error->message, "nothing is saved into '%.800s' any more", report->train_dir);
+        return error->status = TW_FAILED_PRECONDITION;
+    }
     busy_begin("saving");
     tw_status status = tw_trainer_save(trainer, report->train_dir, (int)s->keep, error);
     if (status == TW_OK && s->keep_every > 0 && done % s->keep_every == 0) {
@@ -317,7 +321,7 @@ static bool write_run_file(const training *t, tw_trainer *trainer, const train_r
 
 /* Builds the trainer, and trains. `before` is what the directory says of the run that goes on. Returns the exit
  * code. */
-static int run_job(training *t, divergence *divergence, const cJSON *before)
+static int run_job(training *t, divergence *divergence, lock *lock, const cJSON *before)
 {
     const settings *s = &t->settings;
     tw_error error = {0};
@@ -350,6 +354,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
             .dataset = t->data,
             .data_dir = t->data_dir,
             .train_dir = s->job.train_dir,
+            .lock = lock,
             .step_is_written = tw_devices_task(t->devices) != 0, /* by task 0 alone */
             .max_steps = s->max_steps < tw_trainer_last_step(trainer) ? s->max_steps : tw_trainer_last_step(trainer),
             .save_every = s->save_every,
@@ -474,7 +479,7 @@ static int run(const void *given)
                                                                               : enter_directory(&t, &lock);
     if (code == EXIT_DONE) {
         tw_set_crash_report(s->job.train_dir, true, NULL); /* without one training is worth as much */
-        code = run_job(&t, &divergence, before);
+        code = run_job(&t, &divergence, &lock, before);
         tw_set_crash_report(NULL, false, NULL);
     }
     lock_release(&lock);

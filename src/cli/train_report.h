@@ -16,6 +16,7 @@ typedef struct train_report {
     const tw_dataset *dataset;
     const char *data_dir; /* "" for data without files */
     const char *train_dir;
+    struct lock *lock; /* of that directory */
     int64_t max_steps, save_every, keep;
     tw_trainer *trainer;
     tw_devices *devices;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* Made from page.html, page.css and page.js. */
@@ -59,9 +60,12 @@ static tw_status read_whole(const char *directory, const char *name, char **text
 {
     char path[PATH_MAX], block[1 << 14];
     size_t size = 0;
+    struct stat about;
     *text = NULL;
     if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
         return report_fail(error, TW_INVALID_ARGUMENT, "the path of '%s' in '%s' is too long", name, directory);
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* whoever opens it waits until somebody writes to it */
+        return report_fail(error, TW_FAILED_PRECONDITION, "'%s' is a pipe, a file was expected", path);
     FILE *in = fopen(path, "re"), *out = in ? open_memstream(text, &size) : NULL;
     if (!in && errno == ENOENT)
         return TW_OK;
