@@ -190,7 +190,8 @@ static void angles_of_two_floats_are_right_to_a_few_units_in_the_last_place_with
         values[i] = (i % 2 ? 1 : -1) * (i % 3 ? powf(10, (float)(i - 50) * 0.7f) : (float)i * 0.037f);
     for (int i = 0; i < COUNT; i++)
         y[i] = values[i / SIDE], x[i] = values[i % SIDE];
-    twt_op op = {.op = "Atan2", .num_inputs = 2, .inputs = {floats(TW_FLOAT32, COUNT, y), floats(TW_FLOAT32, COUNT, x)}};
+    twt_op op = {.op = "Atan2", .num_inputs = 2,
+                 .inputs = {floats(TW_FLOAT32, COUNT, y), floats(TW_FLOAT32, COUNT, x)}};
     assert_ok(twt_op_run(&op, &error));
     for (int i = 0; i < COUNT; i++) {
         double got = tw_tensor_value(op.outputs[0], i), expected = atan2((double)y[i], (double)x[i]);

@@ -403,7 +403,6 @@ static void warnings_stand_above_the_panel_and_are_not_lost(void **state)
 }
 
 #define EVALUATE " eval mnist --data-set synthetic --train-dir b1 --batch-size 16"
-#define PIPE "events.out.tfevents.9999999999.pipe"
 
 /* A handler's frame on a thread that computes may lie in the heap (src/cli/signals.h). */
 static void handlers_run_on_one_thread(void **state)
@@ -438,30 +437,32 @@ static void signals_of_one_second_are_one(void **state)
                 "seen 'step 1,' lines && kill -HUP $job && kill -TERM $job; wait $job; grep '^saved as twice/' lines");
 }
 
-/* An event log that is a pipe holds the program up until somebody writes to it. */
+/* A page that is a pipe, and full already, holds the program up until somebody reads from it. */
+#define HELD "rm -f page && mkfifo page && exec 3<>page && head -c 60000 /dev/zero >&3; "
 static void what_takes_long_is_said_after_two_seconds(void **state)
 {
     (void)state;
-    assert_runs(0, RUN "--max-steps 1 --train-dir b1 && mkfifo b1/" PIPE);
-    assert_runs(0, BY_LOOKS("1") " report b1 2>&1 | while read -r line; do echo \"$line\"; "
-                "case $line in *'so far') : > b1/" PIPE " ;; esac; done");
+    assert_runs(0, RUN "--max-steps 1 --train-dir b1");
+    assert_runs(0, HELD BY_LOOKS("1") " report b1 --output page 2>&1 | while read -r line; do echo \"$line\"; "
+                "case $line in *'so far') cat page >/dev/null 3>&- 2>&1 & ;; esac; done");
     assert_prints("reading event logs, ");
     assert_prints("open it in a browser");
-    assert_runs(0, "{ sleep 0.5; : > b1/" PIPE "; } & " BY_LOOKS("0") " report b1");
+    assert_runs(0, HELD "{ sleep 0.5; exec cat page >/dev/null 3>&- 2>&1; } & " BY_LOOKS("0")
+                " report b1 --output page");
     assert_prints_not("so far");
-    assert_runs(0, "rm b1/" PIPE " && " BY_LOOKS("1") EVALUATE);
+    assert_runs(0, BY_LOOKS("1") EVALUATE);
     assert_prints("evaluating: ");
     assert_runs(0, BY_LOOKS("0") EVALUATE);
     assert_prints_not("evaluating: ");
 }
 
-/* A pipe that can be opened to write has a reader: the program has begun. */
+/* A pipe that can be opened to read has a writer: the program has begun. */
 static void a_wish_to_save_ends_no_command(void **state)
 {
     (void)state;
-    assert_runs(0, RUN "--max-steps 1 --train-dir u1 && mkfifo u1/" PIPE);
-    assert_runs(0, "{ exec " PROGRAM " report u1 --output u1.html; } & exec 3> u1/" PIPE
-                   "; kill -USR1 $!; exec 3>&-; wait $!");
+    assert_runs(0, RUN "--max-steps 1 --train-dir u1 && mkfifo u1.html");
+    assert_runs(0, "{ exec " PROGRAM " report u1 --output u1.html; } & exec 3< u1.html; "
+                   "kill -USR1 $!; cat <&3 >/dev/null; wait $!");
 }
 
 int main(void)

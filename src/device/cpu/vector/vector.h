@@ -359,8 +359,8 @@ static inline TWI_INLINE bool twi_any(twi_ints mask)
 #endif
 }
 
-/* The sine of x + turn pi / 2, for |x| < 2^20: x = n pi / 2 + r, in double, where n times the first 33 bits of pi / 2 is
- * exact; and the series of sine and cosine for |r| <= pi / 4. */
+/* The sine of x + turn pi / 2, for |x| < 2^20: x = n pi / 2 + r, in double, where n times the first 33 bits of pi / 2
+ * is exact; and the series of sine and cosine for |r| <= pi / 4. */
 static inline TWI_INLINE twi_singles twi_near_sine(twi_singles x, uint64_t turn)
 {
     twi_doubles d = __builtin_convertvector(x, twi_doubles), shifted = d * 0.63661977236758134 + 0x1.8p52;
