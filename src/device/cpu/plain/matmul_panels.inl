@@ -1,6 +1,6 @@
-/* matmul_panels.inl - the product of REAL matrices by the panels of products.h; see matmul.c. Who has a block of rows and
- * a panel of columns lays the panel down row after row, as much of it as a cache holds, and goes through it with his
- * rows; few rows take it as it lies. Each sum is made in the order of k, whatever the sizes and the team. */
+/* matmul_panels.inl - the product of REAL matrices by the panels of products.h; see matmul.c. Who has a block of rows
+ * and a panel of columns lays the panel down row after row, as much of it as a cache holds, and goes through it with
+ * his rows; few rows take it as it lies. Each sum is made in the order of k, whatever the sizes and the team. */
 
 static tw_status NAME(matmul_panels)(const twi_run *r)
 {

@@ -3,7 +3,11 @@
 
 typedef NUMBER OF(vector) __attribute__((vector_size(BYTES)));
 #define VECTOR OF(vector)
-enum { OF(WIDTH) = BYTES / sizeof(TYPE), OF(VECTORS) = TWI_PANEL_BYTES / BYTES, OF(TILE) = BYTES == 64 ? 8 : BYTES == 32 ? 3 : 1 };
+enum {
+    OF(WIDTH) = BYTES / sizeof(TYPE),
+    OF(VECTORS) = TWI_PANEL_BYTES / BYTES,
+    OF(TILE) = BYTES == 64 ? 8 : BYTES == 32 ? 3 : 1,
+};
 #define WIDTH OF(WIDTH)
 #define VECTORS OF(VECTORS)
 #define TILE OF(TILE)
