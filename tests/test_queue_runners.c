@@ -109,6 +109,29 @@ static void a_thread_that_waits_for_gradients_ends_when_asked(void **state)
     tw_graph_destroy(g);
 }
 
+/* What is put comes behind what is taken, as it was built, or it would wait for room for ever. */
+static void a_full_queue_is_taken_from_before_it_is_put_into(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output taken, one = tw_scalar_of(g, TW_FLOAT32, 1);
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, (tw_dtype[]){TW_FLOAT32}, scalars, 1,
+                           TW_OPTIONS(tw_queue_options, .capacity = 1));
+    tw_dequeue(g, q, &taken);
+    tw_output both[] = {tw_add(g, taken, one), tw_enqueue(g, q, &one, 1)}, first = tw_enqueue(g, q, &one, 1);
+    tw_session *s = open_session(g, 0);
+    tw_error error = {0};
+    assert_ok(tw_session_run(s, NULL, 0, &first, 1, NULL, &error));
+    for (int step = 0; step < 3; step++) {
+        tw_tensor *got[2] = {0};
+        assert_ok(tw_session_run(s, NULL, 0, both, 2, got, &error));
+        assert_true(tw_tensor_value(got[0], 0) == 2);
+        tw_tensor_release(got[0]);
+    }
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 /* As two workers of a SyncReplicasOptimizer in one graph: each hands in a gradient and waits for a token, and a thread
  * makes tokens when it has the gradients of both. So the first may not wait before the second has handed in its own. */
 static void who_waits_for_another_run_keeps_nothing_from_it(void **state)
@@ -348,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_failure_elsewhere_in_a_run_wakes_its_part_that_waits),
         cmocka_unit_test(what_is_put_in_many_threads_take_out_once_each),
         cmocka_unit_test(a_thread_that_waits_for_gradients_ends_when_asked),
+        cmocka_unit_test(a_full_queue_is_taken_from_before_it_is_put_into),
         cmocka_unit_test(who_waits_for_another_run_keeps_nothing_from_it),
         cmocka_unit_test(the_first_failure_ends_all_threads_and_is_reported),
         cmocka_unit_test(the_end_of_the_data_is_no_failure),

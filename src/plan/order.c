@@ -252,12 +252,23 @@ static tw_status order_growing(twi_node *loop, tw_error *error)
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
+static bool takes(const twi_node *node)
+{
+    return twi_may_end(node->op, &node->attrs, node->num_inputs);
+}
+
+/* So may what puts into a queue that this run takes from as well, for it may be full: these keep their order. */
 static bool may_wait_for_a_run(const twi_node *node)
 {
-    bool waits = twi_may_end(node->op, &node->attrs, node->num_inputs);
-    for (int i = 0; i < node->num_inputs && waits; i++)
-        waits = twi_in(node, i).node->op->makes != TWI_MAKES_ITERATOR;
-    return waits;
+    bool waits = takes(node), is_queues = false;
+    for (int i = 0; i < node->num_inputs; i++) {
+        if (twi_op_role(node->op, &node->attrs, i) != 'q')
+            continue;
+        is_queues = is_queues || twi_in(node, i).node->op->makes != TWI_MAKES_ITERATOR;
+        for (const twi_edge *e = twi_uses_of(twi_in(node, i))->first; e && !waits; e = e->next)
+            waits = takes(e->user);
+    }
+    return waits && is_queues;
 }
 
 static int phase_of(const twi_planning *p, const twi_node *node)
