@@ -35,6 +35,7 @@ libcurl4-openssl-dev:curl/curl.h
 test_needs="$build_needs
 libcmocka-dev:cmocka.h
 spin:spin
+strace:strace
 "
 
 is_there() { # PROBE
