@@ -176,6 +176,27 @@ const wire *described_value(const TF_OperationDescription *d, const char *name)
     return attr ? &attr->value : NULL;
 }
 
+TF_DataType described_type(const TF_OperationDescription *d, const char *name, int i)
+{
+    enum { LIST = 1, TYPE = 6 };
+    const wire *value = described_value(d, name);
+    wire_reader r = value ? wire_read(value->data, value->size) : (wire_reader){0};
+    wire_field field, item;
+    uint64_t type;
+    while (value && wire_next(&r, &field)) {
+        if (field.number == TYPE && field.type == 0)
+            return (TF_DataType)field.value;
+        wire_reader list = wire_read(field.data, field.number == LIST && field.type == 2 ? field.size : 0);
+        while (wire_next(&list, &item)) {
+            wire_reader packed = wire_read(item.data, item.type == 2 ? item.size : 0);
+            while (wire_next_packed(&packed, &type))
+                if (i-- == 0)
+                    return (TF_DataType)type;
+        }
+    }
+    return (TF_DataType)0;
+}
+
 void set_attr(TF_OperationDescription *d, const char *name, wire *value)
 {
     described_attr *attr = find_attr(d, name);

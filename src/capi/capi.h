@@ -126,6 +126,8 @@ void delete_description(TF_OperationDescription *d); /* which was not finished; 
 /* Takes the AttrValue over; what the attribute was before is forgotten. */
 void set_attr(TF_OperationDescription *d, const char *name, wire *value);
 const wire *described_value(const TF_OperationDescription *d, const char *name); /* NULL: it has not been told */
+/* The type that an attribute has been told to be, or number `i` of those that it lists; 0: it has not been told. */
+TF_DataType described_type(const TF_OperationDescription *d, const char *name, int i);
 const char *described_device(const TF_OperationDescription *d);
 void write_attrs(const TF_OperationDescription *d, wire *w, int field); /* a map of them */
 bool may_call(const TF_OperationDescription *d); /* whether something of it may be a function of the graph */

@@ -222,16 +222,6 @@ void TF_AttrBuilderSetTypeList(TF_AttrBuilder *builder, const char *attr_name, c
         TF_SetAttrTypeList(builder->about, attr_name, values, num_values);
 }
 
-/* The type that an attribute has been told to be; 0: none, or a list. */
-static TF_DataType told_type(const TF_AttrBuilder *builder, const char *attr)
-{
-    enum { TYPE = 6 };
-    const wire *value = described_value(builder->about, attr);
-    wire_field field;
-    wire_reader r = value ? wire_read(value->data, value->size) : (wire_reader){0};
-    return value && wire_next(&r, &field) && field.number == TYPE ? (TF_DataType)field.value : (TF_DataType)0;
-}
-
 static bool takes_type(const tw_op_attr *attr, TF_DataType type)
 {
     for (int i = 0; i < attr->num_types; i++)
@@ -255,9 +245,10 @@ void TF_AttrBuilderCheckCanRunOnDevice(TF_AttrBuilder *builder, const char *devi
         if (!described_value(builder->about, attr->name))
             set_status(status, TF_INVALID_ARGUMENT, "OpKernel '%s' has constraint on attr '%s' not in NodeDef",
                        op->name, attr->name);
-        else if (!takes_type(attr, told_type(builder, attr->name)))
+        else if (!takes_type(attr, described_type(builder->about, attr->name, 0)))
             set_status(status, TF_NOT_FOUND, "No registered '%s' OpKernel for %s devices with attribute '%s' of %s",
-                       op->name, device_type, attr->name, tw_dtype_name((tw_dtype)told_type(builder, attr->name)));
+                       op->name, device_type, attr->name,
+                       tw_dtype_name((tw_dtype)described_type(builder->about, attr->name, 0)));
     }
 }
 

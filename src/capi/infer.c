@@ -75,25 +75,12 @@ typedef struct inference {
 /* The type that an argument's number `i` has been told to be; where it has not, any that the op takes. */
 static TF_DataType type_of(const inference *f, const tw_op_info *row, const tw_op_argument *argument, int i)
 {
-    enum { LIST = 1, TYPE = 6 };
     const char *name = argument->type_attr ? argument->type_attr : argument->types_attr;
-    const wire *value = name ? described_value(f->about, name) : NULL;
-    wire_reader r = value ? wire_read(value->data, value->size) : (wire_reader){0};
-    wire_field field, item;
-    uint64_t type;
     if (!name)
         return (TF_DataType)argument->dtype;
-    while (value && wire_next(&r, &field)) {
-        if (field.number == TYPE && field.type == 0)
-            return (TF_DataType)field.value;
-        wire_reader list = wire_read(field.data, field.number == LIST && field.type == 2 ? field.size : 0);
-        while (wire_next(&list, &item)) {
-            wire_reader packed = wire_read(item.data, item.type == 2 ? item.size : 0);
-            while (wire_next_packed(&packed, &type))
-                if (i-- == 0)
-                    return (TF_DataType)type;
-        }
-    }
+    TF_DataType told = described_type(f->about, name, i);
+    if (told)
+        return told;
     for (int k = 0; k < row->num_attrs; k++)
         if (strcmp(row->attrs[k].name, name) == 0 && row->attrs[k].num_types > 0)
             return (TF_DataType)row->attrs[k].types[0];
