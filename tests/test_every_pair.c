@@ -62,6 +62,13 @@ static void put_value(const table *t, tw_tensor *to, int64_t i, int64_t k)
         twt_put(to, i, t->values[k]);
 }
 
+/* All pairs lie in so many elements, and then again. */
+static int64_t period_of(const table *t, const tw_tensor *tensor)
+{
+    int64_t pairs = (int64_t)t->count * t->count;
+    return tensor->elements < pairs ? tensor->elements : pairs;
+}
+
 /* The op on `elements` elements in that layout. */
 static twt_op made(const table *t, tw_dtype dtype, layout how, int64_t elements)
 {
@@ -75,11 +82,16 @@ static twt_op made(const table *t, tw_dtype dtype, layout how, int64_t elements)
             shape = row ? TW_SHAPE(t->count) : TW_SHAPE(rows, t->count);
         op.inputs[k] = tw_tensor_create(dtype, shape);
         assert_non_null(op.inputs[k]);
-        for (int64_t i = 0; i < op.inputs[k]->elements; i++) {
+        int64_t period = period_of(t, op.inputs[k]);
+        for (int64_t i = 0; i < period; i++) {
             int64_t x, y;
             pair_of(t, how, i, &x, &y);
             put_value(t, op.inputs[k], i, k == 0 ? x : y);
         }
+        char *bytes = op.inputs[k]->data;
+        size_t first = (size_t)period * tw_dtype_size(dtype), all = (size_t)op.inputs[k]->elements * tw_dtype_size(dtype);
+        for (size_t at = first; at < all; at++)
+            bytes[at] = bytes[at - first];
     }
     return op;
 }
@@ -96,7 +108,16 @@ static void compare(const table *t, const twt_op *op, layout how, const char *wo
 {
     const tw_tensor *got = op->outputs[0];
     double tolerance = fmax(twt_tolerance_of(t->dtype), twt_tolerance_of(got->dtype));
+    int64_t period = period_of(t, got);
+    size_t period_size = (size_t)period * tw_dtype_size(got->dtype);
     for (int64_t i = 0; i < got->elements; i++) {
+        while (i > 0 && i % period == 0 && i + period <= got->elements &&
+               memcmp(got->data, (const char *)got->data + (size_t)(i / period) * period_size, period_size) == 0) {
+            i += period; /* the bits that have been looked at */
+            compared += period;
+        }
+        if (i == got->elements)
+            break;
         int64_t x, y;
         pair_of(t, how, i, &x, &y);
         if (t->num_inputs == 1)
@@ -121,15 +142,17 @@ static void compare(const table *t, const twt_op *op, layout how, const char *wo
     }
 }
 
-/* In one layout: few elements and many, one thread and three. False: there is no such kernel. */
+/* In one layout: few elements and many, one thread and three. Sanitizers look at where many lie and who has them, which
+ * three threads show them: what they give is compared without. False: there is no such kernel. */
 static bool try_layout(const table *t, layout how)
 {
     tw_error error = {0};
     for (int many = 0; many < 2; many++) {
         int64_t elements = many ? (MANY / t->count + 1) * t->count : (int64_t)t->count * t->count;
+        bool compares = !many || !UNDER_SANITIZER;
         twt_op op = made(t, t->dtype, how, elements);
-        tw_status status = twt_run_on(&op, true, 1, &error);
-        if (status == TW_OK) {
+        tw_status status = twt_run_on(&op, true, compares ? 1 : 3, &error);
+        if (status == TW_OK && compares) {
             compare(t, &op, how, "");
             tw_tensor *first = op.outputs[0];
             op.outputs[0] = NULL;
@@ -137,8 +160,11 @@ static bool try_layout(const table *t, layout how)
             if (!twt_same_bits(first, op.outputs[0]))
                 fail_msg("%s: three threads give other bits than one", op.op);
             tw_tensor_release(first);
+        }
+        if (status == TW_OK) {
             assert_ok(twt_run_on(&op, false, 3, &error));
-            compare(t, &op, how, " in three threads");
+            if (compares)
+                compare(t, &op, how, " in three threads");
         } else if (how != BOTH_MOVE && strstr(error.message, "shapes differ")) {
             many = 2; /* it does not broadcast */
         } else if (status != TW_UNIMPLEMENTED) {

@@ -109,7 +109,8 @@ static double small_bessel_k(int n, double x)
     return n ? (1 / x - i1 * k0) / i0 : k0;
 }
 
-/* In between, the integral of e^-x(cosh t - 1) cosh(n t), t from 0 on, by the trapezoidal rule. */
+/* In between, the integral of e^-x(cosh t - 1) cosh(n t), t from 0 on, by the trapezoidal rule; cosh by its recurrence,
+ * which is stable where it grows. */
 double twi_scaled_bessel_k(int n, double x)
 {
     const double h = 0.1;
@@ -123,8 +124,13 @@ double twi_scaled_bessel_k(int n, double x)
             sum += term *= (4.0 * n * n - (2 * k - 1) * (2 * k - 1)) / (8 * k * x);
         return sum * sqrt(pi / (2 * x));
     }
-    double sum = 0.5;
-    for (int k = 1; k <= 50; k++)
-        sum += exp(-x * (cosh(k * h) - 1)) * (n ? cosh(k * h) : 1);
+    const double first = cosh(h);
+    double sum = 0.5, term = 1, before = 1, now = first; /* cosh of t - h and of t */
+    for (int k = 1; k <= 50 && term > 1e-18 * sum; k++) {
+        sum += term = exp(-x * (now - 1)) * (n ? now : 1);
+        double next = 2 * first * now - before;
+        before = now;
+        now = next;
+    }
     return sum * h;
 }
