@@ -377,7 +377,7 @@ const twi_op twi_array_ops[] = {
     {"LinSpace", "start:T, stop:T, num:Tidx", "output:T", "T:{bfloat16,float,double}; Tidx:" INDEX "=int32",
      lin_space_shape, twi_not_differentiable},
     {"OneHot", "indices:TI, depth:int32, on_value:T, off_value:T", "output:T",
-     "axis:int=-1; T:type; TI:{uint8,int32,int64}=int64", one_hot_shape, twi_stops_gradient},
+     "axis:int=-1; T:type; TI:{uint8,int8,int32,int64}=int64", one_hot_shape, twi_stops_gradient},
     {"BroadcastTo", "input:T, shape:Tidx", "output:T", "T:type; Tidx:" INDEX "=int32", broadcast_to_shape,
      twi_gradient_broadcast_to},
     {"BroadcastArgs", "s0:T, s1:T", "r0:T", "T:" INDEX "=int32", broadcast_args_shape, twi_not_differentiable},

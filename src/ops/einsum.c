@@ -93,7 +93,7 @@ static void give(twi_gradient *g, const twi_einsum *e, int i)
     const twi_einsum_term *own = &e->inputs[i], *other = tw_node_num_inputs(g->node) > 1 ? &e->inputs[1 - i] : NULL;
     bool is_there[TW_MAX_RANK], is_diagonal = false;
     twi_einsum_term present = {0};
-    tw_output inputs[2] = {DY(0), other ? X(1 - i) : DY(0)};
+    tw_output inputs[2] = {DY(0), other ? tw_conj(G, X(1 - i)) : DY(0)};
     for (int k = 0; k < own->rank; k++) {
         is_there[k] = twi_einsum_has(&e->output, own->labels[k]) || (other && twi_einsum_has(other, own->labels[k]));
         if (is_there[k])
@@ -149,7 +149,8 @@ static void einsum_gradient(twi_gradient *g)
 }
 
 const twi_op twi_einsum_ops[] = {
-    {"Einsum", "inputs:N*T", "output:T", "equation:string; N:int; T:{bfloat16,half,float,double,int32,int64}",
-     einsum_shape, einsum_gradient},
+    {"Einsum", "inputs:N*T", "output:T",
+     "equation:string; N:int; T:{bfloat16,half,float,double,complex64,complex128,int32,int64}", einsum_shape,
+     einsum_gradient},
     {0},
 };

@@ -190,7 +190,8 @@ done:
      reduce_shape, NULL, TWI_REDUCES}
 #define ARG(name)                                                                                                      \
     {name, "input:T, dimension:Tidx", "output:output_type",                                                            \
-     "T:" NUMBERS "; Tidx:{int32,int64}=int32; output_type:{int32,int64}=int64", arg_shape, twi_not_differentiable}
+     "T:{bool," TWI_REALS "}; Tidx:{int32,int64}=int32; output_type:{int32,int64}=int64", arg_shape,                   \
+     twi_not_differentiable}
 #define SCAN(name, gradient)                                                                                           \
     {name, "x:T, axis:Tidx", "out:T",                                                                                  \
      "exclusive:bool=false; reverse:bool=false; T:" ADDED "; Tidx:{int32,int64}=int32", scan_shape, gradient}

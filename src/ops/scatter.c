@@ -92,6 +92,7 @@ static void extreme_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define NUMBERS "{" TWI_REALS "}"
+#define ADDED "{" TWI_NUMBERS "}"
 #define ORDERED "{half,bfloat16,float,double,int32,int64}"
 #define INDEX "; Tindices:{int32,int64}"
 #define ROWS(name, types, resource_types)                                                                              \
@@ -131,13 +132,13 @@ static void extreme_gradient(twi_gradient *g)
     "shrink_axis_mask:int=0"
 
 const twi_op twi_scatter_ops[] = {
-    ROWS("ScatterMul", NUMBERS, NUMBERS),
-    ROWS("ScatterDiv", NUMBERS, NUMBERS),
+    ROWS("ScatterMul", ADDED, ADDED),
+    ROWS("ScatterDiv", ADDED, ADDED),
     ROWS("ScatterMin", ORDERED, NUMBERS),
     ROWS("ScatterMax", ORDERED, NUMBERS),
     PLACES("ScatterNdUpdate", "type", "bool=true"),
-    PLACES("ScatterNdAdd", NUMBERS, "bool=false"),
-    PLACES("ScatterNdSub", NUMBERS, "bool=false"),
+    PLACES("ScatterNdAdd", ADDED, "bool=false"),
+    PLACES("ScatterNdSub", ADDED, "bool=false"),
     PLACES("ScatterNdMax", NUMBERS, "bool=false"),
     PLACES("ScatterNdMin", NUMBERS, "bool=false"),
     COPY("TensorScatterUpdate", "type", update_gradient),
@@ -145,7 +146,7 @@ const twi_op twi_scatter_ops[] = {
     COPY("TensorScatterSub", "type", sub_gradient),
     COPY("TensorScatterMax", NUMBERS, extreme_gradient),
     COPY("TensorScatterMin", NUMBERS, extreme_gradient),
-    {"ScatterNdNonAliasingAdd", "input:T, indices:Tindices, updates:T", "output:T", "T:" NUMBERS INDEX, places_shape,
+    {"ScatterNdNonAliasingAdd", "input:T, indices:Tindices, updates:T", "output:T", "T:" ADDED INDEX, places_shape,
      add_gradient},
     {"TensorStridedSliceUpdate", "input:T, begin:Index, end:Index, strides:Index, value:T", "output:T", MASKS,
      twi_shape_same, twi_gradient_strided_slice_update},

@@ -71,7 +71,6 @@ static void read_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define ADDED "{" TWI_NUMBERS "}"
-#define NUMBER "{" TWI_REALS "}"
 #define REF_VARIABLE "shape:shape; dtype:type; container:string=; shared_name:string="
 
 const twi_op twi_state_ops[] = {
@@ -94,9 +93,9 @@ const twi_op twi_state_ops[] = {
     {"AssignAddVariableOp", "resource:resource, value:dtype", "", "dtype:type", update_shape, NULL, TWI_STATEFUL, "u."},
     {"AssignSubVariableOp", "resource:resource, value:dtype", "", "dtype:type", update_shape, NULL, TWI_STATEFUL, "u."},
     {"ResourceScatterAdd", "resource:resource, indices:Tindices, updates:dtype", "",
-     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
+     "dtype:" ADDED "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
     {"ResourceScatterSub", "resource:resource, indices:Tindices, updates:dtype", "",
-     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
+     "dtype:" ADDED "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
     {"ResourceScatterUpdate", "resource:resource, indices:Tindices, updates:dtype", "",
      "dtype:type; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
     {"ResourceCountUpTo", "resource:resource", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar,
@@ -127,10 +126,10 @@ const twi_op twi_state_ops[] = {
     {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" ADDED "; use_locking:bool=false", update_shape,
      twi_not_differentiable, 0, "u.", .planned_as = "AssignSubVariableOp"},
     {"ScatterAdd", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
-     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
+     "T:" ADDED "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
      .planned_as = "ResourceScatterAdd"},
     {"ScatterSub", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
-     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
+     "T:" ADDED "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
      .planned_as = "ResourceScatterSub"},
     {"ScatterUpdate", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
      "T:type; Tindices:{int32,int64}; use_locking:bool=true", scatter_shape, twi_not_differentiable, 0, "ui.",

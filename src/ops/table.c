@@ -86,6 +86,7 @@ const twi_op twi_table_ops[] = {
     {"InitializeTableFromTextFileV2", "table_handle:resource, filename:string", "",
      "key_index:int; value_index:int; vocab_size:int=-1; delimiter:string=\t; offset:int=0", nothing_shape, NULL, STATE,
      "q."},
+    {"InitializeTableFromDataset", "table_handle:resource, dataset:resource", "", "", nothing_shape, NULL, STATE, "qq"},
     {"LookupTableFindV2", "table_handle:resource, keys:Tin, default_value:Tout", "values:Tout", "Tin:type; Tout:type",
      find_shape, twi_not_differentiable, STATE, "q.."},
     {"LookupTableInsertV2", PAIRS, "", "Tin:type; Tout:type", nothing_shape, NULL, STATE, "q.."},

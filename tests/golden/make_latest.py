@@ -7,7 +7,7 @@ import os
 import tempfile
 
 from PIL import Image
-from graph_cases import begin, differentiate, eighths, holder, np, of, program, raw, tf, words
+from graph_cases import begin, differentiate, eighths, holder, np, of, program, raw, reseed, tf, words
 from op_cases import f32, f64, i32, i64
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops as xla
 from tensorflow.python.framework.function import Defun
@@ -500,3 +500,78 @@ def branches_that_need_not_fit(held, new):
 for new in (False, True):
     for held in ([None, None], [2, 5]):
         branches_that_need_not_fit(held, new)
+
+# ---- complex numbers, which are fed and fetched by their parts ----
+
+reseed(10)
+
+
+def complex_of(x):
+    return tf.complex(x, x[::-1] * 2)
+
+
+def parts(*values):
+    return tf.concat([tf.reshape(f(v), [-1]) for v in values for f in (tf.math.real, tf.math.imag)], 0)
+
+
+for equation, shapes in (("ij,jk->ik", ((2, 3), (3, 4))), ("bij,bj->bi", ((2, 2, 3), (2, 3))), ("ij,ij->", ((2, 3), (2, 3)))):
+    program("einsum_complex_" + equation[:3], lambda: [parts(tf.einsum(
+        equation, *[complex_of(holder(tf.float32, shape, "xy"[i])) for i, shape in enumerate(shapes)]))],
+        {"xy"[i]: eighths(*shape) for i, shape in enumerate(shapes)})
+differentiate("einsum_complex", of(lambda x: parts(tf.einsum("ij,kj->ik", complex_of(x), complex_of(x * x)))), {"x": eighths(2, 3)})
+differentiate("einsum_complex_alone", of(lambda x: parts(tf.einsum("ii->i", complex_of(x)), tf.einsum("ij->j", complex_of(x)))),
+              {"x": eighths(3, 3)})
+
+
+def scattered_complex():
+    x = complex_of(holder(tf.float32, [3, 2], "x"))
+    places, rows = [[0], [2], [0]], tf.constant([0, 2, 0])
+    of_parts = [raw.TensorScatterAdd(tensor=x, indices=places, updates=x), raw.TensorScatterSub(tensor=x, indices=places, updates=x)]
+    for i, change in enumerate((tf.scatter_add, tf.scatter_sub, tf.scatter_mul, tf.scatter_div)):
+        variable = tf.get_variable("v%d" % i, initializer=tf.ones([3, 2], tf.complex64), use_resource=i % 2 == 0)
+        of_parts.append(change(variable, rows, x) + 0)
+    return [parts(v) for v in of_parts]
+
+
+program("scattered_complex", scattered_complex, {"x": eighths(3, 2) + 3}, init=True)
+program("small_types", lambda: [tf.one_hot(tf.cast(holder(tf.int32, [None], "x"), tf.int8), 3),
+                                tf.argmax(tf.cast(holder(tf.int32, [2, 3], "y"), tf.bool), 1)],
+        {"x": i32([2, 0, -1]), "y": i32([[0, 1, 1], [0, 0, 0]])})
+
+# ---- tables that data sets fill, numbers of the system's ----
+
+
+def filled_tables():
+    keys = holder(tf.string, [None], "keys")
+    pairs = tf.data.Dataset.from_tensor_slices((tf.constant(["a", "b"]), tf.constant([5, 6], tf.int64)))
+    table = tf.lookup.StaticHashTable(tf.data.experimental.DatasetInitializer(pairs), -1)
+    numbered = tf.data.experimental.index_table_from_dataset(tf.data.Dataset.from_tensor_slices(["a", "c"]), num_oov_buckets=2)
+    tf.add_to_collection(tf.GraphKeys.GLOBAL_VARIABLES, tf.get_variable("v", initializer=1.))
+    with tf.control_dependencies([tf.tables_initializer(), tf.tables_initializer()]):
+        return [table.lookup(tf.identity(keys)), numbered.lookup(tf.identity(keys)), table.size()]
+
+
+program("filled_tables", filled_tables, {"keys": words("a", "b", "c")}, {"keys": words("c")})
+for kind in (tf.int32, tf.uint64):
+    program("numbers_of_the_system_" + kind.name, lambda: [tf.shape(raw.NonDeterministicInts(shape=holder(tf.int32, [None], "x"), dtype=kind)),
+            tf.reduce_any(tf.not_equal(raw.NonDeterministicInts(shape=tf.constant([1000]), dtype=kind), 0))], {"x": i32([3, 2])})
+
+# ---- convolutions that pad and resize; of several images TensorFlow's take the first one's numbers for all ----
+
+for kind in (tf.float32, tf.float64):
+    fed = {"x": eighths(1, 4, 5, 2, dtype=kind.as_numpy_dtype), "pads": i32([[0, 0], [1, 2], [2, 1], [0, 0]])}
+    program("padded_conv_" + kind.name, lambda: [raw.FusedPadConv2D(
+        input=holder(kind, [None] * 4, "x"), paddings=holder(tf.int32, [4, 2], "pads"), filter=eighths(2, 3, 2, 2).astype(kind.as_numpy_dtype),
+        mode="REFLECT", strides=[1, 2, 1, 1], padding="SAME")], fed)
+    program("resized_conv_" + kind.name, lambda: [raw.FusedResizeAndPadConv2D(
+        input=holder(kind, [None] * 4, "x"), size=[7, 6], paddings=holder(tf.int32, [4, 2], "pads"),
+        filter=eighths(2, 3, 2, 2).astype(kind.as_numpy_dtype), mode="SYMMETRIC", strides=[1, 1, 2, 1], padding="VALID",
+        resize_align_corners=True)], fed)
+
+
+def batched():
+    x, two = holder(tf.float32, [4, 2], "x"), tf.constant(2.)
+    return list(tf.nondifferentiable_batch_function(1, 4, 100)(lambda a: [a * two, tf.cast(a, tf.int32)])(x))
+
+
+program("batched", batched, {"x": eighths(4, 2)})

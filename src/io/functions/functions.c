@@ -20,6 +20,7 @@ static const struct {
 } lowered[] = {
     {"PartitionedCall", {"f", NULL}, twi_lower_call},
     {"StatefulPartitionedCall", {"f", NULL}, twi_lower_call},
+    {"BatchFunction", {"f", NULL}, twi_lower_call}, /* a run is a batch of its own */
     {"If", {"then_branch", "else_branch"}, twi_lower_if},
     {"StatelessIf", {"then_branch", "else_branch"}, twi_lower_if},
     {"While", {"cond", "body"}, twi_lower_while},
@@ -33,6 +34,8 @@ static const struct {
     {"FusedBatchNorm", {NULL}, twi_lower_batch_norm, twi_keeps_averages},
     {"FusedBatchNormV2", {NULL}, twi_lower_batch_norm, twi_keeps_averages},
     {"FusedBatchNormV3", {NULL}, twi_lower_batch_norm, twi_keeps_averages},
+    {"FusedPadConv2D", {NULL}, twi_lower_padded_conv},
+    {"FusedResizeAndPadConv2D", {NULL}, twi_lower_padded_conv},
     {NULL, {NULL}, twi_lower_named}, /* the last: of a name that the library has */
 };
 

@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "device/device.h"
 #include "device/dataset/kinds.h"
+#include "device/state/table.h"
 #include "tensor/variant.h"
 
 #include <stdio.h>
@@ -452,9 +453,9 @@ static tw_status run_at(const twi_run *r)
     return status == TW_OK ? give(r, element) : status;
 }
 
-static tw_status begin_passing(const twi_run *r, passing *s)
+static tw_status begin_passing(const twi_run *r, int input, passing *s)
 {
-    tw_tensor *recipe = twi_slot_get(r->input_operands[0].resource);
+    tw_tensor *recipe = twi_slot_get(r->input_operands[input].resource);
     pthread_mutex_init(&s->monitor.lock, NULL);
     pthread_cond_init(&s->monitor.changed, NULL);
     s->iteration = NULL;
@@ -475,7 +476,7 @@ static tw_status run_single(const twi_run *r)
     tw_tensor *element[TWI_ELEMENT] = {0}, *second[TWI_ELEMENT] = {0};
     twi_pull pull = {.ending = r->ending, .error = r->error};
     passing s;
-    tw_status status = begin_passing(r, &s);
+    tw_status status = begin_passing(r, 0, &s);
     if (status == TW_OK && s.iteration->recipe->num_components != r->num_outputs)
         status = twi_fail(r->error, TW_INVALID_ARGUMENT, "elements have %d components, %d are asked for",
                           s.iteration->recipe->num_components, r->num_outputs);
@@ -492,6 +493,58 @@ static tw_status run_single(const twi_run *r)
     if (status == TW_OK)
         return give(r, element);
     twi_element_drop(element, TWI_ELEMENT);
+    return status;
+}
+
+/* Inputs: a table, and the data set whose elements are its pairs. */
+static tw_status prepare_table(twi_prepare *p)
+{
+    if (!twi_table_of(p->inputs[0].resource))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 0 is not the handle of a table", p->op,
+                        p->node);
+    if (!twi_is_slot(p->inputs[1].resource))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 1 is not the handle of a data set", p->op,
+                        p->node);
+    return TW_OK;
+}
+
+static tw_status put_pair(const twi_run *r, twi_table *table, tw_tensor *const *pair)
+{
+    int64_t keys = tw_tensor_elements(pair[0]), wanted = keys * tw_shape_elements(twi_table_shape(table));
+    if (tw_tensor_elements(pair[1]) != wanted)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld values for %lld keys in an element", r->node,
+                        (long long)tw_tensor_elements(pair[1]), (long long)keys);
+    return twi_table_put(table, tw_tensor_data(pair[0]), tw_tensor_data(pair[1]), keys, true, r->error);
+}
+
+/* Once it is filled it stays so. */
+static tw_status run_fill_table(const twi_run *r)
+{
+    twi_table *table = twi_table_of(r->input_operands[0].resource);
+    tw_tensor *pair[TWI_ELEMENT] = {0};
+    twi_pull pull = {.ending = r->ending, .error = r->error};
+    passing s;
+    if (twi_table_size(table))
+        return TW_OK;
+    tw_status status = begin_passing(r, 1, &s);
+    const twi_recipe *recipe = status == TW_OK ? s.iteration->recipe : NULL;
+    if (recipe && (recipe->num_components != 2 || recipe->types[0] != twi_table_key(table) ||
+                   recipe->types[1] != twi_table_value(table)))
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT,
+                          "'%s': elements of a data set that fills a table are a key of %s and a value of %s", r->node,
+                          tw_dtype_name(twi_table_key(table)), tw_dtype_name(twi_table_value(table)));
+    while (status == TW_OK) {
+        status = twi_iteration_next(s.iteration, &pull, pair);
+        if (status != TW_OK || pull.end)
+            break;
+        status = put_pair(r, table, pair);
+        twi_element_drop(pair, 2);
+    }
+    end_passing(&s);
+    if (status == TW_OK)
+        status = twi_table_put(table, NULL, NULL, 0, false, r->error);
+    else
+        twi_table_clear(table); /* nor is it filled in part */
     return status;
 }
 
@@ -517,7 +570,7 @@ static tw_status run_reduce(const twi_run *r)
     tw_tensor *given[2 * TWI_ELEMENT] = {0}, *kept[2 * TWI_ELEMENT] = {0}, *results[TWI_ELEMENT] = {0};
     twi_pull pull = {.ending = r->ending, .error = r->error};
     passing s;
-    tw_status status = begin_passing(r, &s);
+    tw_status status = begin_passing(r, 0, &s);
     int width = status == TW_OK ? s.iteration->recipe->num_components : 0;
     if (status == TW_OK && states + width + captured > 2 * TWI_ELEMENT)
         status = twi_fail(r->error, TW_UNIMPLEMENTED, "a function of %d values", states + width + captured);
@@ -666,6 +719,7 @@ const twi_kernel twi_cpu_dataset_kernels[] = {
     {"ExperimentalDatasetCardinality", "plain", 0, prepare_count, run_count},
     {"GetElementAtIndex", "plain", 0, prepare_of_slot, run_at},
     {"ReduceDataset", "plain", 0, prepare_reduce, run_reduce},
+    {"InitializeTableFromDataset", "plain", 0, prepare_table, run_fill_table},
     {"TowerVariant", "plain", 0, prepare_slot, do_nothing},
     {"TowerArgument", "plain", 0},
     {0},

@@ -105,6 +105,7 @@ static bool advance(const walk *w, int first, int end, int64_t *at, int64_t plac
 #define BODY "device/cpu/plain/einsum.inl"
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
+#include "device/cpu/plain/for_complex.h"
 #undef BODY
 
 TWI_WIDENED(einsum)
@@ -113,5 +114,6 @@ const twi_kernel twi_cpu_einsum_kernels[] = {
     TWI_FLOAT_ROWS("Einsum", prepare, einsum, twi_free),
     {"Einsum", "plain", TWI_TYPE(TW_INT32), prepare, einsum_int32, twi_free},
     {"Einsum", "plain", TWI_TYPE(TW_INT64), prepare, einsum_int64, twi_free},
+    TWI_COMPLEX_ROWS("Einsum", prepare, einsum, twi_free),
     {0},
 };

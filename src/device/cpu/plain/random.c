@@ -4,8 +4,10 @@
 #include "device/state/random.h"
 #include "tensor/tensor.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define CHUNK 256              /* groups a thread makes at a time */
 
@@ -516,7 +518,22 @@ static tw_status run_stateless_multinomial(const twi_run *r)
     return draw_classes(r, twi_random_seeded(r, 2));
 }
 
+/* The system's own numbers, others in each run. */
+static tw_status run_nondeterministic(const twi_run *r)
+{
+    char *at = r->outputs[0];
+    for (size_t left = r->output_operands[0].bytes; left > 0;) {
+        ssize_t count = getrandom(at, left, 0);
+        if (count < 0 && errno != EINTR)
+            return twi_fail(r->error, TW_INTERNAL, "'%s': the system gives no random numbers", r->node);
+        at += count > 0 ? count : 0;
+        left -= count > 0 ? (size_t)count : 0;
+    }
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_random_kernels[] = {
+    {"NonDeterministicInts", "plain", 0, NULL, run_nondeterministic},
     {"RandomUniform", "plain", 0, twi_random_prepare, run_uniform},
     {"RandomStandardNormal", "plain", 0, twi_random_prepare, run_normal},
     {"TruncatedNormal", "plain", 0, twi_random_prepare, run_truncated},

@@ -273,6 +273,8 @@ const twi_kernel twi_cpu_reduce_kernels[] = {
     {"Any", "plain", 0, twi_prepare_reduction, any_bool, twi_free},
     NUMBER_ROWS("ArgMax", twi_prepare_reduction, arg_max, twi_free),
     NUMBER_ROWS("ArgMin", twi_prepare_reduction, arg_min, twi_free),
+    {"ArgMax", "plain", TWI_TYPE(TW_BOOL), twi_prepare_reduction, arg_max_uint8, twi_free},
+    {"ArgMin", "plain", TWI_TYPE(TW_BOOL), twi_prepare_reduction, arg_min_uint8, twi_free},
     NUMBER_ROWS("Cumsum", twi_prepare_reduction, running_sum, twi_free),
     TWI_COMPLEX_ROWS("Cumsum", twi_prepare_reduction, running_sum, twi_free),
     NUMBER_ROWS("Cumprod", twi_prepare_reduction, running_product, twi_free),

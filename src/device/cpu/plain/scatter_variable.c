@@ -70,6 +70,7 @@ static tw_status check_divisors(const twi_run *r)
 #define BODY "device/cpu/plain/scatter_variable.inl"
 #define DIVIDE(x, y) ((x) / (y))
 #include "device/cpu/plain/for_stored.h"
+#include "device/cpu/plain/for_complex.h"
 #undef DIVIDE
 #define DIVIDE(x, y) ((y) == (REAL)-1 ? SUBTRACT(0, x) : (x) / (y)) /* the smallest by -1 wraps */
 #include "device/cpu/plain/for_integers.h"
@@ -134,27 +135,29 @@ static tw_status prepare_copy(twi_prepare *p)
         op, "plain", TWI_TYPE(TW_BFLOAT16), prepare, f##_bfloat16                                                      \
     }
 #define NUMBER_ROWS(op, prepare, f) FLOAT_ROWS(op, prepare, f), TWI_INTEGER_ROWS(op, prepare, f, NULL)
+#define SUM_ROWS(op, prepare, f) NUMBER_ROWS(op, prepare, f), TWI_COMPLEX_ROWS(op, prepare, f, NULL)
 #define ANY_TYPE TWI_STORED_TYPES
 
 const twi_kernel twi_cpu_scatter_variable_kernels[] = {
-    NUMBER_ROWS("ResourceScatterAdd", prepare, rows_add),
-    NUMBER_ROWS("ResourceScatterSub", prepare, rows_sub),
-    NUMBER_ROWS("ResourceScatterMul", prepare, rows_mul),
+    SUM_ROWS("ResourceScatterAdd", prepare, rows_add),
+    SUM_ROWS("ResourceScatterSub", prepare, rows_sub),
+    SUM_ROWS("ResourceScatterMul", prepare, rows_mul),
     FLOAT_ROWS("ResourceScatterDiv", prepare, rows_div),
+    TWI_COMPLEX_ROWS("ResourceScatterDiv", prepare, rows_div, NULL),
     TWI_INTEGER_ROWS("ResourceScatterDiv", prepare, rows_checked_div, NULL),
     NUMBER_ROWS("ResourceScatterMin", prepare, rows_min),
     NUMBER_ROWS("ResourceScatterMax", prepare, rows_max),
     {"ResourceScatterUpdate", "plain", ANY_TYPE, prepare, rows_update},
-    NUMBER_ROWS("ResourceScatterNdAdd", prepare, places_add),
-    NUMBER_ROWS("ResourceScatterNdSub", prepare, places_sub),
+    SUM_ROWS("ResourceScatterNdAdd", prepare, places_add),
+    SUM_ROWS("ResourceScatterNdSub", prepare, places_sub),
     NUMBER_ROWS("ResourceScatterNdMax", prepare, places_max),
     NUMBER_ROWS("ResourceScatterNdMin", prepare, places_min),
     {"ResourceScatterNdUpdate", "plain", ANY_TYPE, prepare, places_update},
-    NUMBER_ROWS("TensorScatterAdd", prepare_copy, copy_add),
-    NUMBER_ROWS("TensorScatterSub", prepare_copy, copy_sub),
+    SUM_ROWS("TensorScatterAdd", prepare_copy, copy_add),
+    SUM_ROWS("TensorScatterSub", prepare_copy, copy_sub),
     NUMBER_ROWS("TensorScatterMax", prepare_copy, copy_max),
     NUMBER_ROWS("TensorScatterMin", prepare_copy, copy_min),
-    NUMBER_ROWS("ScatterNdNonAliasingAdd", prepare_copy, copy_add),
+    SUM_ROWS("ScatterNdNonAliasingAdd", prepare_copy, copy_add),
     {"TensorScatterUpdate", "plain", TWI_MOVED_TYPES, NULL, copy_update},
     {0},
 };

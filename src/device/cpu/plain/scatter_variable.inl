@@ -43,8 +43,10 @@ CHANGE(add, ADD(x, y))
 CHANGE(sub, SUBTRACT(x, y))
 CHANGE(mul, MULTIPLY(x, y))
 CHANGE(div, DIVIDE(x, y))
+#ifndef PART /* complex numbers have no order */
 CHANGE(min, y < x ? y : x)
 CHANGE(max, y > x ? y : x)
+#endif
 #undef CHANGE
 #undef ELEMENT
 #ifndef STORED
