@@ -320,6 +320,9 @@ static const char *const meta_graph[] = {
     "collection_def { key: 'saved_model_main_op' value { node_list { value: 'n' } } }",
     "signature_def { key: 'serving_default' value { method_name: 'tensorflow/serving/predict'",
     "inputs { key: 'in' value { name: 'x:0' dtype: DT_STRING tensor_shape { unknown_rank: true } } }",
+    "inputs { key: 'parts' value { coo_sparse { values_tensor_name: 'x:0' indices_tensor_name: 'r:0'",
+    "dense_shape_tensor_name: 'c:0' } } } inputs { key: 'two' value { composite_tensor {",
+    "components { name: 'r:0' } components { name: 'c:0' } } } }",
     "outputs { key: 'out' value { name: 'r:0' dtype: DT_FLOAT tensor_shape { dim { size: 1 } } } } } }",
     "signature_def { key: '__saved_model_init_op' value { outputs { key: '__saved_model_init_op'",
     "value { name: 'n' } } } }",
@@ -377,6 +380,32 @@ static void a_meta_graph_that_names_what_is_not_there_is_refused_or_read(void **
                 }
     }
     assert_true(tried > 300 && read > 50 && tried - read > 50);
+}
+
+static void a_tensor_of_several_parts_has_each_in_a_signature(void **state)
+{
+    (void)state;
+    static const char *const inputs[][2] = {{"in", "x"},           {"parts/indices", "r"}, {"parts/shape", "c"},
+                                            {"parts/values", "x"}, {"two/0", "r"},         {"two/1", "c"}};
+    char text[8000];
+    size_t used = 0;
+    tw_error error = {0};
+    tw_graph_about *about = NULL;
+    tw_graph *graph = tw_graph_create();
+    for (int i = 0; i < META_LINES; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\n", meta_graph[i]);
+    const char *path = write_file(text);
+    assert_ok(tw_graph_load(graph, path, NULL, &about, &error));
+    const tw_signature *s = &about->signatures[about->num_signatures - 1];
+    assert_string_equal(s->name, "serving_default");
+    assert_int_equal(s->num_inputs, sizeof inputs / sizeof *inputs);
+    for (int i = 0; i < s->num_inputs; i++) {
+        assert_string_equal(s->inputs[i].name, inputs[i][0]);
+        assert_string_equal(tw_node_name(s->inputs[i].output.node), inputs[i][1]);
+    }
+    tw_graph_about_destroy(about);
+    tw_graph_destroy(graph);
+    unlink(path);
 }
 
 /* Every file cut short anywhere is refused or read, and leaves nothing behind. */
@@ -587,6 +616,7 @@ int main(void)
         cmocka_unit_test(a_text_may_be_written_in_all_its_ways),
         cmocka_unit_test(a_text_names_the_files_of_a_model),
         cmocka_unit_test(a_meta_graph_that_names_what_is_not_there_is_refused_or_read),
+        cmocka_unit_test(a_tensor_of_several_parts_has_each_in_a_signature),
         cmocka_unit_test(a_file_that_is_cut_short_does_no_harm),
         cmocka_unit_test(a_graph_without_sense_is_refused_by_what_it_lacks),
         cmocka_unit_test(what_is_not_there_is_named),

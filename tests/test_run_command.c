@@ -202,6 +202,10 @@ static void a_signatures_names_are_fed_and_fetched(void **state)
     (void)state;
     assert_runs(0, "$T run %s --signature serving_default --feed 'images=[[1,2,3]],names=[\"a,b\"]'", FILES "saved_model");
     assert_prints("step 1: named = [1] 'a,b' scores = [1,2] -50.09375 -25.421875\n");
+    assert_runs(0, "$T run %s --feed 'images=[[1,2,3]],names=[\"a,b\"]'", FILES "saved_model");
+    assert_prints("step 1: named = [1] 'a,b' scores = [1,2] -50.09375 -25.421875\n");
+    assert_runs(2, "$T run %s", FILES "saved_model");
+    assert_prints("nothing to run");
     assert_runs(0, "$T run %s --feed 'images=[1,2,3]' --fetch scores", FILES "saved_model_text");
     assert_prints("scores = [1,2] -50.09375 -25.421875\n");
     assert_runs(0, "$T run %s --feed 'words=[\"cat\",\"dog\"]' --fetch numbers", FILES "vocabulary");

@@ -122,7 +122,15 @@ static bool add_wanted(work *w, const char *name, tw_output output)
     return true;
 }
 
-/* The names after --fetch; without them, those of the signature that is asked for. */
+/* Whether all that a signature gives is fetched: it is named, or something is fed and nothing else is asked for. */
+static bool wants_signature(const work *w)
+{
+    const settings *s = w->settings;
+    bool alone = s->feed.count && !s->target && s->train_for == NOT_GIVEN;
+    return s->fetch.count == 0 && w->names.signature && (s->signature || alone);
+}
+
+/* The names after --fetch; without them, those of the signature. */
 static bool find_fetches(work *w)
 {
     const settings *s = w->settings;
@@ -131,7 +139,7 @@ static bool find_fetches(work *w)
         for (const char *list = s->fetch.items[i]; next_name(&list, name, sizeof name);)
             if (!add_wanted(w, name, (tw_output){0}))
                 return false;
-    for (int i = 0; s->fetch.count == 0 && s->signature && i < w->names.signature->num_outputs; i++) {
+    for (int i = 0; wants_signature(w) && i < w->names.signature->num_outputs; i++) {
         const tw_signature_value *value = &w->names.signature->outputs[i];
         if (!add_wanted(w, value->name, value->output))
             return false;
@@ -849,8 +857,8 @@ static const option options[] = {
      "be typed, or for texts the text itself; may be given several times"},
     {"signature", "NAME", OPTION_TEXT, offsetof(settings, signature),
      "names to feed and fetch by are this signature's, and all it gives is fetched unless --fetch says less; without "
-     "it "
-     "those of serving_default count, or of the only one"},
+     "it those of serving_default count, or of the only one, and all it gives is fetched where something is fed and "
+     "nothing else is asked for"},
     {"steps", "N", OPTION_NUMBER, offsetof(settings, steps), "how many", .initial = "1", .least = 1, .most = INT64_MAX},
     {"print-every", "N", OPTION_NUMBER, offsetof(settings, print_every), "steps between lines", .initial = "1",
      .least = 1, .most = INT64_MAX},

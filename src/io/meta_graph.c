@@ -189,28 +189,73 @@ static tw_status read_collection(importer *m, const Twi__MetaGraphDef__Collectio
 
 /* ---- what is to be known of it --------------------------------------------------------------------------------- */
 
+/* The values of a signature, by name. */
+typedef struct value_list {
+    const char *where; /* for messages */
+    tw_signature_value *items;
+    int count, room;
+} value_list;
+
+/* A tensor, or a part of one: KEY/PART. */
+static tw_status add_value(importer *m, value_list *list, const char *key, const char *part, const char *tensor)
+{
+    twi_arena *arena = &m->about->arena;
+    tw_signature_value value;
+    tw_status status = find_output(m, list->where, tensor, &value.output);
+    if (status != TW_OK)
+        return status;
+    value.name = part ? twi_arena_printf(arena, "%s/%s", key, part) : twi_arena_strdup(arena, key);
+    if (list->count == list->room) {
+        list->room = 2 * list->room + 4;
+        tw_signature_value *more = twi_arena_alloc(arena, sizeof *more * (size_t)list->room);
+        if (more && list->count)
+            memcpy(more, list->items, sizeof *more * (size_t)list->count);
+        list->items = more;
+    }
+    if (!value.name || !list->items)
+        return fail_memory(m);
+    int at = list->count++;
+    for (; at > 0 && strcmp(list->items[at - 1].name, value.name) > 0; at--)
+        list->items[at] = list->items[at - 1];
+    list->items[at] = value;
+    return TW_OK;
+}
+
+/* A sparse tensor has its three parts, as its placeholder names them; others of several parts have these numbered. */
+static tw_status add_parts(importer *m, value_list *list, const char *key, const Twi__TensorInfo *info)
+{
+    const Twi__TensorInfo__CooSparse *sparse = info->coo_sparse;
+    const Twi__TensorInfo__CompositeTensor *several = info->composite_tensor;
+    tw_status status = TW_OK;
+    char part[32];
+    if (sparse)
+        status = add_value(m, list, key, "indices", sparse->indices_tensor_name);
+    if (sparse && status == TW_OK)
+        status = add_value(m, list, key, "values", sparse->values_tensor_name);
+    if (sparse && status == TW_OK)
+        status = add_value(m, list, key, "shape", sparse->dense_shape_tensor_name);
+    for (size_t i = 0; several && i < several->n_components && status == TW_OK; i++) {
+        snprintf(part, sizeof part, "%zu", i);
+        if (several->components[i]->name[0])
+            status = add_value(m, list, key, part, several->components[i]->name);
+    }
+    return status;
+}
+
 static tw_status read_values(importer *m, const char *where, Twi__SignatureDef__Entry **entries, size_t count,
                              tw_signature_value **values, int *num_values)
 {
     tw_status status = TW_OK;
-    tw_signature_value *list = twi_arena_alloc(&m->about->arena, sizeof *list * (count + 1));
-    if (!list)
-        return fail_memory(m);
+    value_list list = {.where = where};
     for (size_t i = 0; i < count && status == TW_OK; i++) {
         const Twi__TensorInfo *info = entries[i]->value;
-        tw_signature_value value;
-        if (!info || !info->name[0])
-            continue;
-        status = find_output(m, where, info->name, &value.output);
-        value.name = twi_arena_strdup(&m->about->arena, entries[i]->key);
-        if (!value.name)
-            return fail_memory(m);
-        int at = (*num_values)++;
-        for (; at > 0 && strcmp(list[at - 1].name, value.name) > 0; at--)
-            list[at] = list[at - 1];
-        list[at] = value;
+        if (info && info->name[0])
+            status = add_value(m, &list, entries[i]->key, NULL, info->name);
+        else if (info)
+            status = add_parts(m, &list, entries[i]->key, info);
     }
-    *values = list;
+    *values = list.items;
+    *num_values = list.count;
     return status;
 }
 

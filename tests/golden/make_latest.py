@@ -575,3 +575,16 @@ def batched():
 
 
 program("batched", batched, {"x": eighths(4, 2)})
+
+# ---- a data set that another device is given ----
+
+
+def copied_data_set():
+    def total(x):
+        tried = tf.data.Dataset.from_tensor_slices(x).apply(tf.data.experimental.copy_to_device("/cpu:0"))
+        return tried.prefetch(1).reduce(0.0, lambda s, y: s * 2 + tf.reduce_sum(y))
+    x = holder(tf.float32, [None, 2], "x")
+    return [tf.function(total)(x), total(x)]
+
+
+program("copied_data_set", copied_data_set, {"x": eighths(3, 2)})

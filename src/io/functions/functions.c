@@ -36,6 +36,9 @@ static const struct {
     {"FusedBatchNormV3", {NULL}, twi_lower_batch_norm, twi_keeps_averages},
     {"FusedPadConv2D", {NULL}, twi_lower_padded_conv},
     {"FusedResizeAndPadConv2D", {NULL}, twi_lower_padded_conv},
+    {"GeneratorDataset", {NULL}, twi_lower_copied_data_set, twi_copies_data_set},
+    {"WrapDatasetVariant", {NULL}, twi_lower_wrapped_data_set},
+    {"UnwrapDatasetVariant", {NULL}, twi_lower_wrapped_data_set},
     {NULL, {NULL}, twi_lower_named}, /* the last: of a name that the library has */
 };
 

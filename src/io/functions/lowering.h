@@ -152,6 +152,9 @@ tw_status twi_lower_parse(twi_lowering *l);
 tw_status twi_lower_gradient(twi_lowering *l);
 tw_status twi_lower_batch_norm(twi_lowering *l);
 tw_status twi_lower_padded_conv(twi_lowering *l);
+tw_status twi_lower_copied_data_set(twi_lowering *l);
+tw_status twi_lower_wrapped_data_set(twi_lowering *l);
+bool twi_copies_data_set(const Twi__NodeDef *node); /* a GeneratorDataset */
 bool twi_keeps_averages(const Twi__NodeDef *node); /* batch normalization */
 /* Keeps all functions that the node calls. In its attributes a function's place takes the function's. */
 tw_status twi_lower_keep_functions(twi_functions *f, Twi__NodeDef *node, char **inputs);

@@ -1,5 +1,5 @@
-/* padded_conv.c - convolutions that pad, and resize, what they read, as TensorFlow 1's optimize_for_inference makes them:
- * they become the nodes that they were made of. */
+/* padded_conv.c - convolutions that pad, and resize, what they read, as TensorFlow 1's optimize_for_inference makes
+ * them: they become the nodes that they were made of. */
 #include "io/functions/lowering.h"
 
 #include <string.h>
