@@ -424,14 +424,21 @@ void twi_gradient_gather(twi_gradient *g)
         g->dx[0] = gather_anywhere(g, axis, batch);
 }
 
+/* With what the node does with indices that are no places. */
+static tw_output by_policy(twi_gradient *g, const char *op, const tw_output *inputs, int num_inputs)
+{
+    const char *policy = twi_attr_string(&g->node->attrs, "bad_indices_policy", "");
+    return twi_build(G, op, inputs, num_inputs, TWI_ATTRS(tw_attr_string("bad_indices_policy", policy)));
+}
+
 void twi_gradient_gather_nd(twi_gradient *g)
 {
-    g->dx[0] = tw_scatter_nd(G, X(1), DY, shape_of_type(g, X(0), tw_output_dtype(X(1))));
+    g->dx[0] = by_policy(g, "ScatterNd", TWI_INPUTS(X(1), DY, shape_of_type(g, X(0), tw_output_dtype(X(1)))));
 }
 
 void twi_gradient_scatter_nd(twi_gradient *g)
 {
-    g->dx[1] = tw_gather_nd(G, DY, X(0));
+    g->dx[1] = by_policy(g, "GatherNd", TWI_INPUTS(DY, X(0)));
 }
 
 void twi_gradient_dynamic_stitch(twi_gradient *g)

@@ -588,3 +588,17 @@ def copied_data_set():
 
 
 program("copied_data_set", copied_data_set, {"x": eighths(3, 2)})
+
+# ---- indices that are no places, and are to be ignored ----
+
+for kind in (tf.float32, tf.float16, tf.string):
+    def ignoring(kind=kind):
+        places = holder(tf.int32, [None, 2], "places")
+        held = tf.cast(tf.ones([2, 3, 2]), kind) if kind != tf.string else tf.fill([2, 3, 2], "t")
+        taken = [tf.gather_nd(held, places, bad_indices_policy="IGNORE")]
+        return taken if kind == tf.string else taken + [tf.scatter_nd(places, tf.fill([3, 2], tf.constant(2, kind)), [2, 3, 2],
+                                                                      bad_indices_policy="IGNORE")]
+
+    program("ignoring_" + kind.name, ignoring, {"places": i32([[0, 1], [2, 0], [1, -1]])}, {"places": i32([[1, 1], [0, 0], [1, 1]])})
+differentiate("ignoring", of(lambda x: tf.gather_nd(x, tf.constant([[0, 1], [7, 0], [0, 1]]), bad_indices_policy="IGNORE"), 2),
+              {"x": eighths(2, 2)})

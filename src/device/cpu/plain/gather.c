@@ -69,19 +69,21 @@ static tw_status run_gather_nd(const twi_run *r)
 {
     const twi_operand *params = &r->input_operands[0], *out = &r->output_operands[0];
     twi_places places;
-    tw_status status = twi_places_check(r, 1, params->shape, &places);
-    if (status == TW_OK && places.count > 0 && params->elements == 0)
+    tw_status status = twi_places_check_by_policy(r, 1, params->shape, &places);
+    if (status == TW_OK && places.count > 0 && params->elements == 0 && !places.ignores)
         status =
             twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld places are asked for, and there is nothing to take",
                      r->node, (long long)places.count);
     if (status != TW_OK || out->elements == 0)
         return status;
     const twi_slices slices = twi_slices_of(out->dtype, places.slice, r->inputs[0], r->outputs[0]);
-    bool done = true;
+    bool done = !places.ignores || twi_clear_elements(r, out->elements, out->dtype, r->outputs[0]) == TW_OK;
 #pragma omp parallel for num_threads(r->threads) reduction(&& : done)                                                  \
     if (r->threads > 1 && out->dtype != TW_STRING && out->elements >= WORTH_A_TEAM)
-    for (int64_t i = 0; i < places.count; i++)
-        done = done && twi_copy_slice(&slices, twi_places_offset(r, 1, &places, i), i * places.slice);
+    for (int64_t i = 0; i < places.count; i++) {
+        int64_t at = twi_places_offset(r, 1, &places, i);
+        done = done && (at < 0 || twi_copy_slice(&slices, at, i * places.slice));
+    }
     return done ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
@@ -154,7 +156,7 @@ const twi_kernel twi_cpu_gather_kernels[] = {
     {"Gather", "plain", TWI_MOVED_TYPES, prepare_gather, run_gather},
     {"ResourceGather", "plain", TWI_MOVED_TYPES, prepare_resource_gather, run_gather},
     {"GatherV2", "plain", TWI_MOVED_TYPES, prepare_gather, run_gather},
-    {"GatherNd", "plain", TWI_MOVED_TYPES, NULL, run_gather_nd},
+    {"GatherNd", "plain", TWI_MOVED_TYPES, twi_places_prepare, run_gather_nd},
     {"ResourceGatherNd", "plain", TWI_MOVED_TYPES, check_variable, run_gather_nd},
     {"DynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
     {"ParallelDynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},

@@ -32,7 +32,7 @@ static tw_status fail_place(const twi_run *r, int input, tw_shape array, const t
                     tw_shape_text(array, text[1], sizeof text[1]));
 }
 
-tw_status twi_places_check(const twi_run *r, int input, tw_shape array, twi_places *places)
+static tw_status lay_places(const twi_run *r, int input, tw_shape array, twi_places *places)
 {
     tw_shape indices = r->input_operands[input].shape;
     int last = indices.rank - 1;
@@ -44,7 +44,16 @@ tw_status twi_places_check(const twi_run *r, int input, tw_shape array, twi_plac
     places->depth = (int)indices.dims[last];
     places->count = twi_elements_between(indices, 0, last);
     places->slice = twi_elements_between(array, places->depth, array.rank);
+    places->ignores = false;
     twi_row_major(array, places->strides);
+    return TW_OK;
+}
+
+tw_status twi_places_check(const twi_run *r, int input, tw_shape array, twi_places *places)
+{
+    tw_status status = lay_places(r, input, array, places);
+    if (status != TW_OK)
+        return status;
     for (int64_t row = 0; row < places->count && places->depth; row++)
         for (int k = 0; k < places->depth; k++) {
             int64_t index = twi_input_int(r, input, row * places->depth + k);
@@ -54,10 +63,36 @@ tw_status twi_places_check(const twi_run *r, int input, tw_shape array, twi_plac
     return TW_OK;
 }
 
+tw_status twi_places_prepare(twi_prepare *p)
+{
+    const char *policy = twi_attr_string(p->attrs, "bad_indices_policy", "");
+    bool ignores = strcmp(policy, "IGNORE") == 0;
+    if (!ignores && *policy && strcmp(policy, "DEFAULT") != 0 && strcmp(policy, "ERROR") != 0)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT,
+                        "%s '%s': bad_indices_policy is '%s', expected DEFAULT, ERROR or IGNORE", p->op, p->node,
+                        policy);
+    p->state = (void *)(intptr_t)ignores;
+    return TW_OK;
+}
+
+tw_status twi_places_check_by_policy(const twi_run *r, int input, tw_shape array, twi_places *places)
+{
+    if (!r->state)
+        return twi_places_check(r, input, array, places);
+    tw_status status = lay_places(r, input, array, places);
+    places->ignores = true;
+    places->array = array;
+    return status;
+}
+
 int64_t twi_places_offset(const twi_run *r, int input, const twi_places *places, int64_t row)
 {
     int64_t offset = 0;
-    for (int k = 0; k < places->depth; k++)
-        offset += twi_input_int(r, input, row * places->depth + k) * places->strides[k];
+    for (int k = 0; k < places->depth; k++) {
+        int64_t index = twi_input_int(r, input, row * places->depth + k);
+        if (places->ignores && (index < 0 || index >= places->array.dims[k]))
+            return -1;
+        offset += index * places->strides[k];
+    }
     return offset;
 }

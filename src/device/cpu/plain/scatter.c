@@ -3,6 +3,12 @@
 #include "device/cpu/plain/indices.h"
 #include "device/cpu/plain/typed.h"
 
+static tw_status prepare(twi_prepare *p)
+{
+    tw_status status = twi_places_prepare(p);
+    return status == TW_OK ? twi_prepare_typed(p) : status;
+}
+
 #define BODY "device/cpu/plain/scatter.inl"
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
@@ -18,9 +24,9 @@
 TWI_WIDENED(scatter_nd)
 
 const twi_kernel twi_cpu_scatter_kernels[] = {
-    TWI_FLOAT_ROWS("ScatterNd", twi_prepare_typed, scatter_nd, NULL),
-    TWI_INTEGER_ROWS("ScatterNd", twi_prepare_typed, scatter_nd, NULL),
-    TWI_COMPLEX_ROWS("ScatterNd", twi_prepare_typed, scatter_nd, NULL),
-    {"ScatterNd", "plain", TWI_TYPE(TW_BOOL), NULL, scatter_nd_bool},
+    TWI_FLOAT_ROWS("ScatterNd", prepare, scatter_nd, NULL),
+    TWI_INTEGER_ROWS("ScatterNd", prepare, scatter_nd, NULL),
+    TWI_COMPLEX_ROWS("ScatterNd", prepare, scatter_nd, NULL),
+    {"ScatterNd", "plain", TWI_TYPE(TW_BOOL), prepare, scatter_nd_bool},
     {0},
 };
