@@ -420,6 +420,8 @@ static const char **some_char_pp(void)
 #define some_tw_devices_pp() pointers
 #define some_tw_session_pp() pointers
 #define some_tw_op_info_pp() pointers
+#define some_tw_op_functions_p() room
+#define some_tw_op_run_p() NULL /* there is one in a run alone: test_registered_ops.c */
 #define some_tw_dataset_pp() pointers
 #define some_tw_pipeline_pp() pointers
 #define some_tw_checkpoint_pp() pointers

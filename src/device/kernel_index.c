@@ -2,6 +2,7 @@
 #include "device/kernel_index.h"
 
 #include "base/memory.h"
+#include "device/own.h"
 
 /* The op's rows, begun if there are none yet; NULL when out of memory. */
 static twi_kernel_rows *rows_of(twi_kernel_index *index, const char *op)
@@ -71,4 +72,11 @@ void twi_kernel_index_free(twi_kernel_index *index)
     twi_free(index->ops);
     twi_free(index->rows);
     twi_free(index);
+}
+
+const twi_kernel_rows *twi_kernel_index_find(const twi_kernel_index *index, const char *op)
+{
+    const twi_kernel_rows *known = twi_map_get(&index->by_op, op);
+    const twi_own_op *own = known ? NULL : twi_own_find(op);
+    return own ? &own->rows : known;
 }

@@ -26,9 +26,7 @@ typedef struct twi_kernel_index {
 twi_kernel_index *twi_kernel_index_make(const twi_kernel *const *families, uint64_t (*lacks)(const char *op));
 void twi_kernel_index_free(twi_kernel_index *index); /* NULL is fine */
 
-static inline const twi_kernel_rows *twi_kernel_index_find(const twi_kernel_index *index, const char *op)
-{
-    return twi_map_get(&index->by_op, op);
-}
+/* NULL: there are none, nor has the program registered the op (own.h). */
+const twi_kernel_rows *twi_kernel_index_find(const twi_kernel_index *index, const char *op);
 
 #endif

@@ -181,33 +181,39 @@ static tw_status match_inputs(twi_call *d)
     return TW_OK;
 }
 
-static tw_status check_types(const twi_call *d, const char *name, const tw_dtype *types, int count)
+static tw_status check_type(const twi_call *d, const twi_attr_spec *spec, tw_dtype type)
 {
-    for (int i = 0; i < count; i++)
-        if (tw_dtype_size(types[i]) == 0)
-            return fail(d, "attribute '%s' holds %d, which is not the number of a type", name, (int)types[i]);
-    return TW_OK;
+    if (tw_dtype_size(type) == 0)
+        return fail(d, "attribute '%s' holds %d, which is not the number of a type", spec->name, (int)type);
+    if (!spec->allowed_types || spec->allowed_types >> type & 1)
+        return TW_OK;
+    fail(d, "attribute '%s' is %s, which this op does not take", spec->name, tw_dtype_name(type));
+    return d->error ? d->error->status = TW_UNIMPLEMENTED : TW_UNIMPLEMENTED;
 }
 
-static tw_status check_value(const twi_call *d, const twi_attr_spec *spec, const twi_attr *value)
+static tw_status check_string(const twi_call *d, const twi_attr_spec *spec, const char *string)
 {
-    tw_status status = spec->kind == TW_ATTR_TYPE    ? check_types(d, spec->name, &value->type, 1)
-                       : spec->kind == TW_ATTR_TYPES ? check_types(d, spec->name, value->types, value->count)
-                                                     : TW_OK;
-    if (status != TW_OK)
-        return status;
-    if (spec->allowed_types && !(spec->allowed_types >> value->type & 1)) {
-        fail(d, "attribute '%s' is %s, which this op does not take", spec->name, tw_dtype_name(value->type));
-        return d->error ? d->error->status = TW_UNIMPLEMENTED : TW_UNIMPLEMENTED;
-    }
+    for (int i = 0; i < spec->num_allowed_strings; i++)
+        if (strcmp(spec->allowed_strings[i], string) == 0)
+            return TW_OK;
     if (!spec->num_allowed_strings)
         return TW_OK;
-    for (int i = 0; i < spec->num_allowed_strings; i++)
-        if (strcmp(spec->allowed_strings[i], value->s.data) == 0)
-            return TW_OK;
-    return fail(d, "attribute '%s' is \"%s\", expected %s%s%s", spec->name, value->s.data,
-                      spec->allowed_strings[0], spec->num_allowed_strings > 1 ? " or " : "",
-                      spec->num_allowed_strings > 1 ? spec->allowed_strings[1] : "");
+    bool more = spec->num_allowed_strings > 1;
+    return fail(d, "attribute '%s' is \"%s\", expected %s%s%s", spec->name, string, spec->allowed_strings[0],
+                more ? " or " : "", more ? spec->allowed_strings[1] : "");
+}
+
+/* Of a list every item. */
+static tw_status check_value(const twi_call *d, const twi_attr_spec *spec, const twi_attr *value)
+{
+    tw_status status = TW_OK;
+    bool is_list = spec->kind == TW_ATTR_TYPES || spec->kind == TW_ATTR_STRINGS;
+    for (int i = 0; i < (is_list ? value->count : 1) && status == TW_OK; i++)
+        if (spec->kind == TW_ATTR_TYPE || spec->kind == TW_ATTR_TYPES)
+            status = check_type(d, spec, is_list ? value->types[i] : value->type);
+        else if (spec->kind == TW_ATTR_STRING || spec->kind == TW_ATTR_STRINGS)
+            status = check_string(d, spec, is_list ? value->strings[i].data : value->s.data);
+    return status;
 }
 
 static tw_status complete_attrs(twi_call *d)

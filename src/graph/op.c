@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/map.h"
+#include "graph/own_op.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -41,7 +42,8 @@ static void fill_table(void)
 const twi_op *twi_op_find(const char *name)
 {
     pthread_once(&table_once, fill_table);
-    return *slot_of(name);
+    const twi_op *op = *slot_of(name);
+    return op ? op : twi_own_row(name);
 }
 
 /* ---- reading a signature --------------------------------------------------------------------------------------- */
@@ -290,6 +292,8 @@ static void read_attrs(reader *r, const char *text, twi_signature *s)
 bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *signature)
 {
     reader r = {.arena = arena};
+    if (twi_own_signature(op, signature))
+        return true;
     *signature = (twi_signature){0};
     read_attrs(&r, op->attrs, signature);
     signature->inputs = read_arguments(&r, op->inputs, signature, &signature->num_inputs);

@@ -2,6 +2,7 @@
  * theirs. */
 #include "base/arena.h"
 #include "base/memory.h"
+#include "device/own.h"
 #include "graph/op.h"
 
 #include <tower/op.h>
@@ -18,7 +19,8 @@ const char *tw_op_at(int i)
         for (const twi_op *op = *family; op->name; op++)
             if (!twi_op_is(op, TWI_REWRITTEN) && i-- == 0)
                 return op->name;
-    return NULL;
+    const twi_own_op *own = twi_own_at(i);
+    return own ? own->name : NULL;
 }
 
 static tw_op_argument *copy_arguments(twi_arena *arena, const twi_argument *from, int count)

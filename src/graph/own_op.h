@@ -1,0 +1,11 @@
+/* own_op.h - rows of the ops that a program has registered (tower/op.h). */
+#ifndef TWI_OWN_OP_H
+#define TWI_OWN_OP_H
+
+#include "graph/op.h"
+
+const twi_op *twi_own_row(const char *name); /* NULL: there is none */
+/* What such an op has in place of texts; false: it is one of Tower's. */
+bool twi_own_signature(const twi_op *op, twi_signature *signature);
+
+#endif
