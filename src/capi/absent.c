@@ -3,6 +3,7 @@
  * NULL, 0 or false, and do nothing. Headers have none of them, since nothing is to be written for them.
  * Never here:  anything that works; what is refused in a way of its own (unsupported.c). */
 #include <tensorflow/c/eager/c_api_experimental.h>
+#include <tensorflow/c/kernels.h>
 
 #include "capi.h"
 
@@ -162,164 +163,23 @@ REFUSED(abstract_tensor *, TF_CreateAbstractTensorFromEagerTensor, (TFE_TensorHa
 REFUSED(TFE_TensorHandle *, TF_AbstractTensorGetEagerTensor, (abstract_tensor * tensor, TF_Status *status), ABSTRACT)
 REFUSED(TFE_Context *, TF_ExecutionContextGetTFEContext, (abstract_context * context, TF_Status *status), ABSTRACT)
 
-/* ---- ops of one's own ------------------------------------------------------------------------------------------- */
+/* ---- kernels of one's own (kernels.c): what is not the CPU's ---------------------------------------------------- */
 
-#define OPS "ops of one's own"
+#define KERNELS "streams and messages for kernels of one's own"
 
-typedef struct op_builder op_builder;
-typedef struct shape_context shape_context;
-typedef struct shape_handle shape_handle;
-typedef struct dimension_handle dimension_handle;
-
-SILENT(op_builder *, TF_NewOpDefinitionBuilder, (const char *op_name))
-REFUSED_VOID(TF_RegisterOpDefinition, (op_builder * builder, TF_Status *status), OPS)
-SILENT_VOID(TF_DeleteOpDefinitionBuilder, (op_builder * builder))
-SILENT_VOID(TF_OpDefinitionBuilderAddAttr, (op_builder * builder, const char *attr_spec))
-SILENT_VOID(TF_OpDefinitionBuilderAddInput, (op_builder * builder, const char *input_spec))
-SILENT_VOID(TF_OpDefinitionBuilderAddOutput, (op_builder * builder, const char *output_spec))
-SILENT_VOID(TF_OpDefinitionBuilderSetIsCommutative, (op_builder * builder, bool is_commutative))
-SILENT_VOID(TF_OpDefinitionBuilderSetIsAggregate, (op_builder * builder, bool is_aggregate))
-SILENT_VOID(TF_OpDefinitionBuilderSetIsStateful, (op_builder * builder, bool is_stateful))
-SILENT_VOID(TF_OpDefinitionBuilderSetAllowsUninitializedInput, (op_builder * builder, bool allows_uninitialized_input))
-SILENT_VOID(TF_OpDefinitionBuilderDeprecated, (op_builder * builder, int version, const char *explanation))
-SILENT_VOID(TF_OpDefinitionBuilderSetShapeInferenceFunction,
-            (op_builder * builder, void (*shape_inference_func)(shape_context *ctx, TF_Status *status)))
-SILENT(int64_t, TF_ShapeInferenceContextNumInputs, (shape_context * ctx))
-SILENT(shape_handle *, TF_NewShapeHandle, (void))
-REFUSED_VOID(TF_ShapeInferenceContextGetInput, (shape_context * ctx, int i, shape_handle *handle, TF_Status *status),
-             OPS)
-REFUSED_VOID(TF_ShapeInferenceContextSetOutput, (shape_context * ctx, int i, shape_handle *handle, TF_Status *status),
-             OPS)
-SILENT(shape_handle *, TF_ShapeInferenceContextScalar, (shape_context * ctx))
-SILENT(shape_handle *, TF_ShapeInferenceContextVectorFromSize, (shape_context * ctx, size_t size))
-SILENT(dimension_handle *, TF_NewDimensionHandle, (void))
-REFUSED_VOID(TF_ShapeInferenceContext_GetAttrType,
-             (shape_context * ctx, const char *attr_name, TF_DataType *val, TF_Status *status), OPS)
-SILENT(int64_t, TF_ShapeInferenceContextRank, (shape_context * ctx, shape_handle *handle))
-SILENT(int, TF_ShapeInferenceContextRankKnown, (shape_context * ctx, shape_handle *handle))
-REFUSED_VOID(TF_ShapeInferenceContextWithRank,
-             (shape_context * ctx, shape_handle *handle, int64_t rank, shape_handle *result, TF_Status *status), OPS)
-REFUSED_VOID(TF_ShapeInferenceContextWithRankAtLeast,
-             (shape_context * ctx, shape_handle *handle, int64_t rank, shape_handle *result, TF_Status *status), OPS)
-REFUSED_VOID(TF_ShapeInferenceContextWithRankAtMost,
-             (shape_context * ctx, shape_handle *handle, int64_t rank, shape_handle *result, TF_Status *status), OPS)
-SILENT_VOID(TF_ShapeInferenceContextDim,
-            (shape_context * ctx, shape_handle *handle, int64_t i, dimension_handle *result))
-REFUSED_VOID(TF_ShapeInferenceContextSubshape,
-             (shape_context * ctx, shape_handle *handle, int64_t start, int64_t end, shape_handle *result,
-              TF_Status *status),
-             OPS)
-REFUSED_VOID(TF_ShapeInferenceContextSetUnknownShape, (shape_context * ctx, TF_Status *status), OPS)
-SILENT(int, TF_DimensionHandleValueKnown, (dimension_handle * handle))
-SILENT(int64_t, TF_DimensionHandleValue, (dimension_handle * handle))
-REFUSED_VOID(TF_ShapeInferenceContextConcatenateShapes,
-             (shape_context * ctx, shape_handle *first, shape_handle *second, shape_handle *result, TF_Status *status),
-             OPS)
-SILENT_VOID(TF_DeleteShapeHandle, (shape_handle * handle))
-SILENT_VOID(TF_DeleteDimensionHandle, (dimension_handle * handle))
-
-/* ---- kernels of one's own --------------------------------------------------------------------------------------- */
-
-#define KERNELS "kernels of one's own in this interface; its plug-ins have them (TOWER_PLUGIN_PATH)"
-
-typedef struct kernel_builder kernel_builder;
-typedef struct construction construction;
-typedef struct kernel_context kernel_context;
 typedef struct text_view {
     const char *data;
     size_t length;
 } text_view;
 
-SILENT(kernel_builder *, TF_NewKernelBuilder,
-       (const char *op_name, const char *device_name, void *(*create_func)(construction *),
-        void (*compute_func)(void *, kernel_context *), void (*delete_func)(void *)))
-SILENT(kernel_builder *, TF_NewAsyncKernelBuilder,
-       (const char *op_name, const char *device_name, void *(*create_func)(construction *),
-        void (*compute_async_func)(void *, kernel_context *, void *done), void (*delete_func)(void *)))
-REFUSED_VOID(TF_KernelBuilder_TypeConstraint,
-             (kernel_builder * builder, const char *attr_name, TF_DataType type, TF_Status *status), KERNELS)
-SILENT_VOID(TF_KernelBuilder_HostMemory, (kernel_builder * builder, const char *arg_name))
-SILENT_VOID(TF_KernelBuilder_Priority, (kernel_builder * builder, int32_t priority_number))
-SILENT_VOID(TF_KernelBuilder_Label, (kernel_builder * builder, const char *label))
-REFUSED_VOID(TF_RegisterKernelBuilder, (const char *kernel_name, kernel_builder *builder, TF_Status *status), KERNELS)
-REFUSED_VOID(TF_RegisterKernelBuilderWithKernelDef,
-             (const char *serialized_kernel_def, const char *name, kernel_builder *builder, TF_Status *status),
-             KERNELS)
-SILENT_VOID(TF_DeleteKernelBuilder, (kernel_builder * builder))
-SILENT_VOID(TF_RunAsyncOpKernelDoneCallback, (void *done))
-REFUSED(void *, TF_GetStream, (kernel_context * ctx, TF_Status *status), KERNELS)
-SILENT(int, TF_NumInputs, (kernel_context * ctx))
-SILENT(int, TF_NumOutputs, (kernel_context * ctx))
-REFUSED_VOID(TF_GetInput, (kernel_context * ctx, int i, TF_Tensor **tensor, TF_Status *status), KERNELS)
-SILENT_VOID(TF_InputRange, (kernel_context * ctx, const char *name, void *args))
-SILENT(TF_DataType, TF_InputDatatype, (kernel_context * ctx, int index))
-REFUSED_VOID(TF_SetOutput, (kernel_context * ctx, int i, const TF_Tensor *tensor, TF_Status *status), KERNELS)
-REFUSED(TF_Tensor *, TF_GetMutableOutput, (kernel_context * ctx, int i, TF_Status *status), KERNELS)
-REFUSED_VOID(TF_GetSerializedFunctionDefLibrary, (kernel_context * ctx, TF_Buffer *buf, TF_Status *status), KERNELS)
-REFUSED_VOID(TF_GetSerializedConfigProto, (kernel_context * ctx, TF_Buffer *buf, TF_Status *status), KERNELS)
-REFUSED_VOID(TF_GetSerializedResourceHandleProto, (kernel_context * ctx, int i, TF_Buffer *buf, TF_Status *status),
-             KERNELS)
-SILENT_VOID(TF_OpKernelConstruction_Failure, (construction * ctx, TF_Status *status))
-SILENT_VOID(TF_OpKernelContext_Failure, (kernel_context * ctx, TF_Status *status))
-SILENT(TF_DataType, TF_ExpectedOutputDataType, (kernel_context * ctx, int i))
-REFUSED(bool, TF_IsHostMemoryInput, (kernel_context * ctx, int i, TF_Status *status), KERNELS)
-REFUSED(bool, TF_IsHostMemoryOutput, (kernel_context * ctx, int i, TF_Status *status), KERNELS)
-SILENT(int64_t, TF_StepId, (kernel_context * ctx))
-SILENT(uint64_t, TF_GetFrameId, (kernel_context * ctx))
-SILENT(int64_t, TF_GetIterId, (kernel_context * ctx))
-SILENT(int64_t, TF_GetStepId, (kernel_context * ctx))
-SILENT(int, TF_GetDeviceId, (kernel_context * ctx))
-SILENT(text_view, TF_GetDeviceName, (kernel_context * ctx))
-SILENT(text_view, TF_GetRendezvous, (kernel_context * ctx)) /* it gives two words, too */
-SILENT(int, TF_GetGraphDefVersion, (kernel_context * ctx))
-SILENT(text_view, TF_GetOpKernelName, (kernel_context * ctx))
-SILENT(text_view, TF_GetResourceMgrDefaultContainerName, (kernel_context * ctx))
-SILENT(text_view, TF_GetOpKernelRequestedInput, (kernel_context * ctx, size_t index))
-REFUSED(TF_Buffer *, TF_OpKernelConstruction_GetNodeDef, (construction * ctx, TF_Status *status), KERNELS)
-REFUSED_VOID(TF_OpKernelConstruction_GetAttrSize,
-             (construction * ctx, const char *attr_name, int32_t *list_size, int32_t *total_size, TF_Status *status),
-             KERNELS)
-#define GETTER(name, type) \
-    REFUSED_VOID(name, (construction * ctx, const char *attr_name, type *val, TF_Status *status), KERNELS)
-#define LIST_GETTER(name, type) \
-    REFUSED_VOID(name, (construction * ctx, const char *attr_name, type *vals, int max_vals, TF_Status *status), \
-                 KERNELS)
-GETTER(TF_OpKernelConstruction_GetAttrType, TF_DataType)
-GETTER(TF_OpKernelConstruction_GetAttrInt32, int32_t)
-GETTER(TF_OpKernelConstruction_GetAttrInt64, int64_t)
-GETTER(TF_OpKernelConstruction_GetAttrFloat, float)
-GETTER(TF_OpKernelConstruction_GetAttrBool, unsigned char)
-GETTER(TF_OpKernelConstruction_GetAttrTensor, TF_Tensor *)
-LIST_GETTER(TF_OpKernelConstruction_GetAttrTypeList, TF_DataType)
-LIST_GETTER(TF_OpKernelConstruction_GetAttrInt32List, int32_t)
-LIST_GETTER(TF_OpKernelConstruction_GetAttrInt64List, int64_t)
-LIST_GETTER(TF_OpKernelConstruction_GetAttrFloatList, float)
-LIST_GETTER(TF_OpKernelConstruction_GetAttrBoolList, unsigned char)
-LIST_GETTER(TF_OpKernelConstruction_GetAttrTensorList, TF_Tensor *)
-REFUSED_VOID(TF_OpKernelConstruction_GetAttrString,
-             (construction * ctx, const char *attr_name, char *val, size_t max_length, TF_Status *status), KERNELS)
-REFUSED_VOID(TF_OpKernelConstruction_GetAttrStringList,
-             (construction * ctx, const char *attr_name, char **values, size_t *lengths, int max_values, void *storage,
-              size_t storage_size, TF_Status *status),
-             KERNELS)
-REFUSED(TF_Buffer *, TF_OpKernelConstruction_GetAttrFunction,
-        (construction * ctx, const char *attr_name, TF_Status *status), KERNELS)
-REFUSED(bool, TF_OpKernelConstruction_HasAttr, (construction * ctx, const char *attr_name, TF_Status *status), KERNELS)
-SILENT(text_view, TF_OpKernelConstruction_GetName, (construction * ctx))
-REFUSED(TF_Tensor *, TF_AllocateOutput,
-        (kernel_context * context, int index, TF_DataType dtype, const int64_t *dims, int num_dims, size_t len,
-         TF_Status *status),
-        KERNELS)
-REFUSED(TF_Tensor *, TF_ForwardInputOrAllocateOutput,
-        (kernel_context * context, const int *candidates, int num_candidates, int output_index,
-         const int64_t *output_dims, int output_num_dims, int *forwarded_input, TF_Status *status),
-        KERNELS)
-REFUSED(TF_Tensor *, TF_AllocateTemp,
-        (kernel_context * context, TF_DataType dtype, const int64_t *dims, int num_dims, void *alloc_attrs,
-         TF_Status *status),
-        KERNELS)
-SILENT_VOID(TF_IncNumDeferredOps, (kernel_context * context))
-SILENT_VOID(TF_DecNumDeferredOps, (kernel_context * context))
+REFUSED(void *, TF_GetStream, (TF_OpKernelContext * ctx, TF_Status *status), KERNELS)
+REFUSED_VOID(TF_GetSerializedFunctionDefLibrary, (TF_OpKernelContext * ctx, TF_Buffer *buf, TF_Status *status), KERNELS)
+REFUSED_VOID(TF_GetSerializedConfigProto, (TF_OpKernelContext * ctx, TF_Buffer *buf, TF_Status *status), KERNELS)
+REFUSED_VOID(TF_GetSerializedResourceHandleProto,
+             (TF_OpKernelContext * ctx, int i, TF_Buffer *buf, TF_Status *status), KERNELS)
+SILENT(text_view, TF_GetRendezvous, (TF_OpKernelContext * ctx)) /* it gives two words, too */
+SILENT_VOID(TF_IncNumDeferredOps, (TF_OpKernelContext * context))
+SILENT_VOID(TF_DecNumDeferredOps, (TF_OpKernelContext * context))
 
 /* ---- rewrites of one's own -------------------------------------------------------------------------------------- */
 

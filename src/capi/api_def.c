@@ -26,19 +26,6 @@ enum { /* of an ApiDef */
 enum { NAME = 1, RENAME_TO, ABOUT, DEFAULT_OF_ATTR = 3, ABOUT_ATTR }; /* of its arguments and attributes */
 
 static const char *const visibilities[] = {"DEFAULT_VISIBILITY", "VISIBLE", "SKIP", "HIDDEN", NULL};
-static const text_field dim_fields[] = {{"size", 1, WHOLE, 0, 0}, {"name", 2, TEXT, 0, 0}, {0}};
-static const text_field shape_fields[] = {{"dim", 2, MESSAGE, dim_fields, 0}, {"unknown_rank", 3, WHOLE, 0, 0}, {0}};
-#define VALUES                                                                                                         \
-    {"s", 2, TEXT, 0, 0}, {"i", 3, WHOLE, 0, 0}, {"f", 4, REAL, 0, 0}, {"b", 5, WHOLE, 0, 0},                          \
-        {"type", 6, TYPE_NAME, 0, 0}, {"shape", 7, MESSAGE, shape_fields, 0}, /* of an AttrValue, and of its list */   \
-    {                                                                                                                  \
-        0                                                                                                              \
-    }
-static const text_field list_fields[] = {VALUES};
-static const text_field value_fields[] = {
-    {"list", 1, MESSAGE, list_fields, 0},
-    VALUES,
-};
 static const text_field endpoint_fields[] = {
     {"name", 1, TEXT, 0, 0}, {"deprecated", 3, WHOLE, 0, 0}, {"deprecation_version", 4, WHOLE, 0, 0}, {0}};
 static const text_field arg_fields[] = {
@@ -46,7 +33,7 @@ static const text_field arg_fields[] = {
 static const text_field attr_fields[] = {
     {"name", NAME, TEXT, 0, 0},
     {"rename_to", RENAME_TO, TEXT, 0, 0},
-    {"default_value", DEFAULT_OF_ATTR, MESSAGE, value_fields, 0},
+    {"default_value", DEFAULT_OF_ATTR, MESSAGE, attr_value_text, 0},
     {"description", ABOUT_ATTR, TEXT, 0, 0},
     {0},
 };

@@ -85,6 +85,7 @@ TF_Tensor *share_tensor(const TF_Tensor *tensor);                /* another of t
 TF_Tensor *tensor_from_tower(tw_tensor *tensor);                /* takes over the reference; NULL: memory ran out */
 tw_tensor *tensor_to_tower(TF_Tensor *tensor, tw_error *error); /* yours; NULL: the error says why */
 tw_tensor *tensor_of_message(const TF_Buffer *from, tw_error *error); /* a TensorProto; the result is as that above */
+void write_tower_tensor(wire *w, tw_tensor *tensor);
 bool write_tensor(wire *w, const TF_Tensor *tensor); /* as a TensorProto. False: it has what no message can have */
 
 /* -- graph.c -- */
@@ -105,6 +106,7 @@ static inline TF_Output output_of(const TF_Graph *graph, tw_output output)
 }
 /* Says in a GraphDef that it is a new one: in old ones the shape [] of a placeholder means that nothing is known. */
 void write_versions(wire *def);
+enum { GRAPH_VERSION = 134 }; /* of graphs: tw_graph_export()'s */
 /* The name of a node that is called so, or lies in a scope that is; NULL: there is none. */
 const char *find_in_scope(const tw_graph *graph, const char *scope);
 /* An output of the graph for Tower; false: it is none, and the status says so. */
@@ -163,6 +165,7 @@ const tw_op_info *find_op(const char *name); /* valid for ever; NULL: there is n
 const tw_op_info *op_of(TF_Operation *operation);
 void set_not_registered(TF_Status *status, const char *op); /* TF_NOT_FOUND */
 void write_op_def(wire *w, const tw_op_info *op);
+void write_attr_value(wire *w, int field, const tw_attr *value); /* as an AttrValue */
 /* How many tensors an argument of the node has. */
 int length_of_argument(const tw_node *node, const tw_op_argument *argument);
 /* Which argument an input or output belongs to; NULL: the row does not say. *first: the number of its first. */

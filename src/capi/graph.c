@@ -248,8 +248,8 @@ void TF_GraphGetTensorShape(TF_Graph *graph, TF_Output output, int64_t *dims, in
 
 static void write_version_def(wire *w)
 {
-    enum { PRODUCER = 1, VERSION = 134 }; /* of graphs: tw_graph_export()'s */
-    wire_int(w, PRODUCER, VERSION);
+    enum { PRODUCER = 1 };
+    wire_int(w, PRODUCER, GRAPH_VERSION);
 }
 
 void write_versions(wire *def)

@@ -1,6 +1,6 @@
 /* op_def.c - the rows of Tower's ops: looking them up, and telling them as OpDefs.
  * Never here:  operations of a graph (operation.c). */
-#include "capi.h"
+#include "own_op.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static const char *kind_text(tw_attr_kind kind)
 }
 
 /* AttrValue's and AttrValue.ListValue's numbers of fields; those of a list are the same. */
-enum { LIST = 1, S = 2, I = 3, F = 4, B = 5, TYPE = 6, SHAPE = 7 };
+enum { LIST = 1, S = 2, I = 3, F = 4, B = 5, TYPE = 6, SHAPE = 7, TENSOR = 8 };
 
 static void write_shape(wire *w, tw_shape shape)
 {
@@ -168,9 +168,9 @@ static void write_list(wire *w, const tw_attr *value)
     wire_message(w, LIST, &list);
 }
 
-static void write_value(wire *w, int field, const tw_attr *value)
+void write_attr_value(wire *w, int field, const tw_attr *value)
 {
-    wire message = {0};
+    wire message = {0}, tensor = {0};
     switch (value->kind) {
     case TW_ATTR_INT:
         wire_int(&message, I, (uint64_t)value->i);
@@ -191,7 +191,9 @@ static void write_value(wire *w, int field, const tw_attr *value)
         write_shape(&message, value->shape);
         break;
     case TW_ATTR_TENSOR:
-        break; /* no row has one by default */
+        write_tower_tensor(&tensor, value->tensor);
+        wire_message(&message, TENSOR, &tensor);
+        break;
     default:
         write_list(&message, value);
     }
@@ -205,7 +207,7 @@ static void write_attr(wire *w, int field, const tw_op_attr *attr)
     wire_text(&message, NAME, attr->name);
     wire_text(&message, KIND, kind_text(attr->kind));
     if (attr->is_optional)
-        write_value(&message, DEFAULT, &attr->initial);
+        write_attr_value(&message, DEFAULT, &attr->initial);
     if (attr->has_minimum)
         wire_int(&message, HAS_MINIMUM, 1);
     if (attr->minimum)
@@ -292,7 +294,7 @@ TF_Buffer *TF_GetAllOpList(void)
     return new_buffer(&list);
 }
 
-/* There is one for a CPU of every op. */
+/* There is one for a CPU of every op of Tower's; of the program's own those that it has registered. */
 static void write_kernel(wire *w, const char *op)
 {
     enum { KERNEL = 1, OP = 1, DEVICE_TYPE = 2 };
@@ -307,7 +309,9 @@ TF_Buffer *TF_GetAllRegisteredKernels(TF_Status *status)
     wire list = {0};
     const char *name;
     for (int i = 0; (name = tw_op_at(i)); i++)
-        write_kernel(&list, name);
+        if (!is_own_op(name))
+            write_kernel(&list, name);
+    write_own_kernels(&list, NULL);
     TF_SetStatus(status, TF_OK, "");
     return new_buffer(&list);
 }
@@ -315,8 +319,10 @@ TF_Buffer *TF_GetAllRegisteredKernels(TF_Status *status)
 TF_Buffer *TF_GetRegisteredKernelsForOp(const char *name, TF_Status *status)
 {
     wire list = {0};
-    if (find_op(name))
+    if (find_op(name) && !is_own_op(name))
         write_kernel(&list, name);
+    else
+        write_own_kernels(&list, name);
     TF_SetStatus(status, TF_OK, "");
     return new_buffer(&list);
 }

@@ -1,7 +1,7 @@
 /* tensor.c - tensors of the API, and how they become Tower's and come from them: numbers by sharing their memory, texts
  * by copying, for they lie in another form.
  * Never here:  what handles of eager operations know (eager.c). */
-#include "capi.h"
+#include "own_op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +164,34 @@ void TF_DeleteTensor(TF_Tensor *tensor)
     release(tensor->memory);
     free(tensor->dims);
     free(tensor);
+}
+
+/* ---- lending ---------------------------------------------------------------------------------------------------- */
+
+TF_Tensor *lend_tensor(TF_DataType type, const int64_t *dims, int num_dims, void *data, size_t bytes)
+{
+    tensor_memory *memory = calloc(1, sizeof *memory);
+    if (memory)
+        *memory = (tensor_memory){.references = 1, .data = data, .bytes = bytes};
+    TF_Tensor *tensor = make_tensor(type, dims, num_dims, memory);
+    release(memory);
+    return tensor;
+}
+
+void take_back_tensor(TF_Tensor *tensor)
+{
+    tensor_memory *memory = tensor ? tensor->memory : NULL;
+    bool lent = memory && tensor->type != TF_STRING && !memory->deallocator; /* texts have been copied */
+    if (lent && __atomic_load_n(&memory->references, __ATOMIC_ACQUIRE) > 1) {
+        tensor_memory *copy = allocate(tensor->type, memory->bytes);
+        if (copy)
+            memcpy(copy->data, memory->data, memory->bytes);
+        memory->data = copy ? copy->data : NULL;
+        memory->bytes = copy ? memory->bytes : 0;
+        memory->deallocator = copy ? copy->deallocator : NULL;
+        free(copy);
+    }
+    TF_DeleteTensor(tensor);
 }
 
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
@@ -355,6 +383,15 @@ bool write_tensor(wire *w, const TF_Tensor *tensor)
     for (size_t i = 0; i < count && tensor->type == TF_STRING; i++)
         wire_bytes(w, STRINGS, TF_TString_GetDataPointer(&texts[i]), TF_TString_GetSize(&texts[i]));
     return true;
+}
+
+void write_tower_tensor(wire *w, tw_tensor *tensor)
+{
+    TF_Tensor *same = tensor_from_tower(tw_tensor_retain(tensor));
+    w->failed = w->failed || !same;
+    if (same)
+        write_tensor(w, same);
+    TF_DeleteTensor(same);
 }
 
 /* The value of a constant node that has it: graphs are what Tower reads tensors' messages in. */

@@ -1,5 +1,5 @@
 /* text_proto.c - see text_proto.h. Messages lie as deep in each other as their tables do.
- * Never here:  what any message means. */
+ * Never here:  what any message means; tables but that of what several take. */
 #include "text_proto.h"
 
 #include "capi.h"
@@ -10,6 +10,39 @@
 #include <string.h>
 
 enum { LONGEST_WORD = 128 };
+
+static const text_field dim_fields[] = {{"size", 1, WHOLE, 0, 0}, {"name", 2, TEXT, 0, 0}, {0}};
+static const text_field shape_fields[] = {{"dim", 2, MESSAGE, dim_fields, 0}, {"unknown_rank", 3, WHOLE, 0, 0}, {0}};
+static const text_field tensor_fields[] = {
+    {"dtype", 1, TYPE_NAME, 0, 0},
+    {"tensor_shape", 2, MESSAGE, shape_fields, 0},
+    {"version_number", 3, WHOLE, 0, 0},
+    {"tensor_content", 4, TEXT, 0, 0},
+    {"half_val", 13, WHOLE, 0, 0},
+    {"float_val", 5, REAL, 0, 0},
+    {"double_val", 6, DOUBLE, 0, 0},
+    {"int_val", 7, WHOLE, 0, 0},
+    {"string_val", 8, TEXT, 0, 0},
+    {"scomplex_val", 9, REAL, 0, 0},
+    {"int64_val", 10, WHOLE, 0, 0},
+    {"bool_val", 11, WHOLE, 0, 0},
+    {"dcomplex_val", 12, DOUBLE, 0, 0},
+    {"uint32_val", 16, WHOLE, 0, 0},
+    {"uint64_val", 17, WHOLE, 0, 0},
+    {0},
+};
+#define VALUES                                                                                                         \
+    {"s", 2, TEXT, 0, 0}, {"i", 3, WHOLE, 0, 0}, {"f", 4, REAL, 0, 0}, {"b", 5, WHOLE, 0, 0},                          \
+        {"type", 6, TYPE_NAME, 0, 0}, {"shape", 7, MESSAGE, shape_fields, 0},                                          \
+        {"tensor", 8, MESSAGE, tensor_fields, 0}, /* of an AttrValue, and of its list */                               \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+static const text_field list_fields[] = {VALUES};
+const text_field attr_value_text[] = {
+    {"list", 1, MESSAGE, list_fields, 0},
+    VALUES,
+};
 
 typedef struct parser {
     const char *at, *end;
@@ -194,8 +227,12 @@ static bool parse_value(parser *p, const text_field *field, wire *w)
     peek(p);
     const char *before = p->at;
     take_word(p, word);
-    if (field->kind == REAL) {
-        wire_float(w, field->number, strtof(word, &end));
+    if (field->kind == REAL || field->kind == DOUBLE) {
+        double real = strtod(word, &end);
+        if (field->kind == REAL)
+            wire_float(w, field->number, strtof(word, &end));
+        else
+            wire_double(w, field->number, real);
         if (*word && !*end)
             return true;
     } else if (read_whole(field, word, &whole)) {

@@ -10,10 +10,12 @@
 typedef struct text_field {
     const char *name; /* NULL: the end of the table */
     int number;
-    enum { TEXT = 1, WHOLE, REAL, TYPE_NAME, WORD, MESSAGE } kind; /* WHOLE: of bools, too */
+    enum { TEXT = 1, WHOLE, REAL, DOUBLE, TYPE_NAME, WORD, MESSAGE } kind; /* WHOLE: of bools, too */
     const struct text_field *fields;                               /* of a message */
     const char *const *words;                                      /* of an enumeration from 0, ending with NULL */
 } text_field;
+
+extern const text_field attr_value_text[]; /* an AttrValue, but for those that are functions */
 
 /* Appends a message's fields. False: the status says in which line what is wrong. Beside texts in quotes there are
  * those that end before a line that begins with a word: `description: <<END`. */

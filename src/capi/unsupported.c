@@ -23,49 +23,6 @@ static void refuse_file(TF_Status *status, const char *file, const char *why)
         set_status(status, TF_UNIMPLEMENTED, "'%s' is not loaded: %s", file, why);
 }
 
-struct TF_Library {
-    void *handle;
-};
-
-/* Ops that are made for TensorFlow ask for its functions of C++, so that the loader says what is not there; what loads
- * has added no op. As in TensorFlow it stays when its handle goes. */
-TF_Library *TF_LoadLibrary(const char *library_filename, TF_Status *status)
-{
-    void *handle = library_filename ? dlopen(library_filename, RTLD_NOW | RTLD_LOCAL) : NULL;
-    TF_Library *library = handle ? calloc(1, sizeof *library) : NULL;
-    TF_SetStatus(status, TF_OK, "");
-    if (library)
-        library->handle = handle;
-    else if (handle)
-        set_no_memory(status);
-    else
-        set_status(status, TF_NOT_FOUND, "%s", library_filename ? dlerror() : "there is no name of a library");
-    return library;
-}
-
-TF_Buffer TF_GetOpList(TF_Library *lib_handle)
-{
-    (void)lib_handle;
-    return (TF_Buffer){0};
-}
-
-void TF_DeleteLibraryHandle(TF_Library *lib_handle)
-{
-    free(lib_handle);
-}
-
-TF_Library *TF_LoadPluggableDeviceLibrary(const char *library_filename, TF_Status *status)
-{
-    refuse_file(status, library_filename,
-                "devices that are made for TensorFlow do not run in Tower; its plug-ins do (TOWER_PLUGIN_PATH)");
-    return NULL;
-}
-
-void TF_DeletePluggableDeviceLibraryHandle(TF_Library *lib_handle)
-{
-    (void)lib_handle;
-}
-
 void TF_RegisterFilesystemPlugin(const char *plugin_filename, TF_Status *status)
 {
     refuse_file(status, plugin_filename, "Tower reads and writes files of the machine alone");

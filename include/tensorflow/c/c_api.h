@@ -36,6 +36,12 @@ typedef struct TF_Library TF_Library;
 typedef struct TF_ApiDefMap TF_ApiDefMap;
 typedef struct TF_Server TF_Server;
 
+/* A text of the library's, borrowed. */
+typedef struct TF_StringView {
+    const char *data;
+    size_t len;
+} TF_StringView;
+
 typedef struct TF_Input {
     TF_Operation *oper;
     int index;

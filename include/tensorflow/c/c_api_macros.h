@@ -19,4 +19,7 @@
 #define TF_Bool bool
 #endif
 
+/* How large a struct is whose last member is this one: what `struct_size` of those is that begin with it. */
+#define TF_OFFSET_OF_END(TYPE, MEMBER) (offsetof(TYPE, MEMBER) + sizeof(((TYPE *)0)->MEMBER))
+
 #endif

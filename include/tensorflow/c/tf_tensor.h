@@ -12,13 +12,20 @@ extern "C" {
 
 typedef struct TF_Tensor TF_Tensor;
 
+/* Where a kernel's tensors are to lie (kernels.h); here all lie on the host. */
+typedef struct TF_AllocatorAttributes {
+    size_t struct_size; /* TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE */
+    TF_Bool on_host;
+} TF_AllocatorAttributes;
+#define TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE TF_OFFSET_OF_END(TF_AllocatorAttributes, on_host)
+
 /* A tensor of memory that becomes its own: deallocator(data, len, deallocator_arg) is called once, when the last that
  * needs the memory is gone, or at once if the tensor cannot be made, or if the memory has to be copied because it does
  * not lie at a multiple of 64 bytes. NULL: len is less than such a tensor takes, or the memory ran out. */
 TF_CAPI_EXPORT extern TF_Tensor *TF_NewTensor(TF_DataType, const int64_t *dims, int num_dims, void *data, size_t len,
                                               void (*deallocator)(void *data, size_t len, void *arg),
                                               void *deallocator_arg);
-/* The same in memory of the library, which is all zeros (texts: empty). */
+/* The same in memory of the library, whose values are to be written (texts: empty). */
 TF_CAPI_EXPORT extern TF_Tensor *TF_AllocateTensor(TF_DataType, const int64_t *dims, int num_dims, size_t len);
 /* The tensor as the caller's alone if it is that and of memory of the library, else NULL. */
 TF_CAPI_EXPORT extern TF_Tensor *TF_TensorMaybeMove(TF_Tensor *tensor);
