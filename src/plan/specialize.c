@@ -148,6 +148,7 @@ static tw_status make_feeds(twi_copying *c)
         c->of[node->id].fed = true;
         c->of[node->id].outputs[feed->output.index] = twi_out(made, 0);
         twi_copy_note(c, node, made);
+        c->fed_end = c->region->nodes.count;
     }
     return TW_OK;
 }
@@ -608,7 +609,8 @@ tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node 
         return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "'%s' is in the loop '%s' and cannot be fetched",
                         fetch.node->name, c->frames->items.items[c->frames->of[fetch.node->id]].name);
     if (twi_copy_is_fed(c, fetch) && !c->p->request->frame)
-        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s is both fed and fetched.", fetch.node->name);
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s:%d is both fed and fetched.", fetch.node->name,
+                        fetch.index);
     if (c->conditions && fetch.index >= 0)
         status = twi_guard_of(c, fetch, guard, &never);
     if (status != TW_OK)

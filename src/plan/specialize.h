@@ -48,6 +48,7 @@ typedef struct twi_copying {
     twi_region *region;
     twi_records *records;
     twi_copied *of;         /* of them */
+    int fed_end;            /* nodes of the region below are feeds: of a node some outputs may be fed, others not */
     TWI_ARRAY(const tw_node *) needed; /* in the graph's order */
     bool conditions;        /* the graph has branches */
     twi_guards guards;
@@ -68,7 +69,9 @@ typedef struct twi_copying {
 
 static inline bool twi_copy_is_fed(const twi_copying *c, tw_output output)
 {
-    return output.index >= 0 && c->of[output.node->id].fed && c->of[output.node->id].outputs[output.index].node;
+    const twi_copied *copied = &c->of[output.node->id];
+    const twi_node *made = copied->fed && output.index >= 0 ? copied->outputs[output.index].node : NULL;
+    return made && made->id < c->fed_end;
 }
 
 /* Whether a search comes by for the first time; it has a number of its own. */
@@ -86,7 +89,7 @@ static inline bool twi_copy_is_wholly_fed(const twi_copying *c, const tw_node *n
     if (node->backward.node)
         return fed;
     for (int i = 0; i < node->num_outputs && fed; i++)
-        fed = c->of[node->id].outputs[i].node != NULL;
+        fed = twi_copy_is_fed(c, (tw_output){(tw_node *)node, i});
     return fed;
 }
 

@@ -1094,6 +1094,34 @@ static void what_has_no_gradient_of_whole_numbers_is_told_unless_it_stops_them(v
     assert_wrong(s, TF_NOT_FOUND, "No gradient defined for op: ArgMax");
 }
 
+/* One output of a node is what it is fed, the others are computed. */
+static void outputs_are_fed_beside_others_that_are_fetched(void **state)
+{
+    (void)state;
+    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *axis = constant(graph, "axis", int_tensor(0), s);
+    TF_OperationDescription *d = TF_NewOperation(graph, "Split", "split");
+    TF_AddInput(d, out(axis));
+    TF_AddInput(d, out(x));
+    TF_SetAttrInt(d, "num_split", 2);
+    TF_Operation *split = TF_FinishOperation(d, s);
+    assert_fine(s);
+    TF_Operation *sum = binary(graph, "AddV2", "sum", (TF_Output){split, 0}, (TF_Output){split, 1}, s);
+    TF_Session *session = session_of(graph, s);
+    TF_Output feeds[] = {out(x), {split, 0}}, fetches[] = {{split, 1}, out(sum)};
+    TF_Tensor *fed[] = {float_tensor((int64_t[]){2}, 1, (float[]){3, 4}),
+                        float_tensor((int64_t[]){1}, 1, &(float){10})};
+    TF_Tensor *results[2] = {NULL};
+    TF_SessionRun(session, NULL, feeds, fed, 2, fetches, results, 2, NULL, 0, NULL, s);
+    assert_fine(s);
+    assert_float_equal(*(float *)TF_TensorData(results[0]), 4, 0);
+    assert_float_equal(*(float *)TF_TensorData(results[1]), 14, 0);
+    for (int i = 0; i < 2; i++) {
+        TF_DeleteTensor(fed[i]);
+        TF_DeleteTensor(results[i]);
+    }
+    close_session(session, s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1130,6 +1158,7 @@ int main(void)
 #endif
         cmocka_unit_test_setup_teardown(what_is_missing_says_so, begin, end),
         cmocka_unit_test_setup_teardown(wrong_loops_say_what_is_wrong, begin, end),
+        cmocka_unit_test_setup_teardown(outputs_are_fed_beside_others_that_are_fetched, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
