@@ -107,8 +107,10 @@ tw_status twi_reshape_shape(twi_inference *c)
 static tw_status expand_dims_shape(twi_inference *c)
 {
     tw_shape in = c->inputs[0], out = {.rank = in.rank + 1};
-    int64_t axis;
+    int64_t axis, count = tw_shape_elements(c->inputs[1]);
     tw_status status = TW_OK;
+    if (count >= 0 && count != 1)
+        return TWI_REFUSE(c, "the axis is %lld numbers, expected one", (long long)count);
     if (in.rank < 0)
         return TW_OK;
     TWI_TRY(twi_check_rank(c, out.rank));
@@ -122,6 +124,12 @@ static tw_status expand_dims_shape(twi_inference *c)
     c->outputs[0] = out;
 done:
     return status;
+}
+
+static tw_status invert_permutation_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[0];
+    return twi_expect_rank(c, 0, 1);
 }
 
 static tw_status squeeze_shape(twi_inference *c)
@@ -385,7 +393,7 @@ const twi_op twi_array_ops[] = {
      twi_not_differentiable},
     {"DataFormatDimMap", "x:T", "y:T", "T:" INDEX "=int32; " FORMATS, twi_shape_same, twi_not_differentiable},
     {"DataFormatVecPermute", "x:T", "y:T", "T:" INDEX "=int32; " FORMATS, twi_shape_same, twi_not_differentiable},
-    {"InvertPermutation", "x:T", "y:T", "T:" INDEX "=int32", twi_shape_same, twi_stops_gradient},
+    {"InvertPermutation", "x:T", "y:T", "T:" INDEX "=int32", invert_permutation_shape, twi_stops_gradient},
     {"GuaranteeConst", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
     {0},
 };

@@ -80,9 +80,12 @@ static tw_status gather_nd_shape(twi_inference *c)
 static tw_status scatter_nd_shape(twi_inference *c)
 {
     tw_shape out, indices = c->inputs[0], updates = c->inputs[1], slice = TW_UNKNOWN_SHAPE, expected;
-    tw_status status = twi_spelled_shape(c, 2, false, &out);
+    tw_status status = twi_expect_rank_at_least(c, 0, 1);
+    status = status == TW_OK ? twi_spelled_shape(c, 2, false, &out) : status;
+    if (status != TW_OK)
+        return status;
     c->outputs[0] = out;
-    if (status != TW_OK || out.rank < 0 || indices.rank <= 0 || indices.dims[indices.rank - 1] < 0)
+    if (out.rank < 0 || indices.rank < 0 || indices.dims[indices.rank - 1] < 0)
         return status;
     int64_t depth = indices.dims[indices.rank - 1];
     char text[2][128];
@@ -264,6 +267,9 @@ static tw_status best_shape(twi_inference *c, int64_t k, int64_t axis)
 static tw_status top_k_shape(twi_inference *c)
 {
     int64_t k = -1;
+    tw_status status = twi_expect_rank(c, 1, 0);
+    if (status != TW_OK)
+        return status;
     if (twi_number_of(c, 1, &k) && k < 0)
         return TWI_REFUSE(c, "k is %lld", (long long)k);
     return best_shape(c, k, -1);

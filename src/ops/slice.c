@@ -184,6 +184,25 @@ static tw_status concat_offset_shape(twi_inference *c)
     return twi_expect_rank(c, 0, 0);
 }
 
+/* Its axes, if they are known, are different ones. */
+static tw_status reverse_v2_shape(twi_inference *c)
+{
+    tw_shape in = c->inputs[0];
+    const tw_tensor *axes = c->input_values[1];
+    bool turned[TW_MAX_RANK] = {false};
+    tw_status status = twi_expect_rank(c, 1, 1);
+    for (int64_t i = 0; axes && in.rank >= 0 && i < axes->elements && status == TW_OK; i++) {
+        int64_t axis = twi_tensor_int(axes, i);
+        status = twi_normal_axis(c, &axis, in.rank);
+        if (status == TW_OK && turned[axis])
+            return TWI_REFUSE(c, "axis %lld specified more than once", (long long)axis);
+        if (status == TW_OK)
+            turned[axis] = true;
+    }
+    c->outputs[0] = in;
+    return status;
+}
+
 static tw_status split_shape(twi_inference *c)
 {
     tw_shape in = c->inputs[1], out = in;
@@ -191,6 +210,9 @@ static tw_status split_shape(twi_inference *c)
     bool axis_known = twi_number_of(c, 0, &axis);
     if (c->num_outputs == 0)
         return TWI_REFUSE(c, "num_split is 0");
+    tw_status scalar = twi_expect_rank(c, 0, 0);
+    if (scalar != TW_OK)
+        return scalar;
     if (in.rank >= 0 && axis_known) {
         tw_status status = twi_normal_axis(c, &axis, in.rank);
         if (status != TW_OK)
@@ -212,13 +234,17 @@ static tw_status split_v_shape(twi_inference *c)
     tw_shape in = c->inputs[0];
     const tw_tensor *sizes = twi_ask_value(c, 1);
     int64_t axis, rest = -1, sum = 0;
-    if (in.rank < 0)
-        return TW_OK;
+    tw_status status = twi_expect_rank(c, 1, 1);
+    status = status == TW_OK ? twi_expect_rank(c, 2, 0) : status;
+    if (status != TW_OK || in.rank < 0)
+        return status;
+    if (in.rank == 0)
+        return TWI_REFUSE(c, "a scalar cannot be split");
     for (int i = 0; i < c->num_outputs; i++)
         c->outputs[i] = twi_unknown_of_rank(in.rank);
     if (!twi_number_of(c, 2, &axis))
         return TW_OK;
-    tw_status status = twi_normal_axis(c, &axis, in.rank);
+    status = twi_normal_axis(c, &axis, in.rank);
     if (status != TW_OK)
         return status;
     for (int i = 0; i < c->num_outputs; i++) {
@@ -446,7 +472,7 @@ const twi_op twi_slice_ops[] = {
      "T:type; Tpaddings:" INDEX "=int32; mode:{REFLECT,SYMMETRIC}", mirror_pad_grad_shape,
      twi_gradient_mirror_pad_grad},
     {"ReverseV2", "tensor:T, axis:Tidx", "output:T", "Tidx:" INDEX "=int32; T:{bool,string," TWI_NUMBERS "}",
-     twi_shape_same, twi_gradient_reverse},
+     reverse_v2_shape, twi_gradient_reverse},
     {"ParallelConcat", "values:N*T", "output:T", "N:int; T:type; shape:shape", parallel_concat_shape, NULL},
     {0},
 };

@@ -498,6 +498,50 @@ static void saved_models_that_are_none_are_told(void **state)
     }
 }
 
+/* ---- shapes that do not fit ------------------------------------------------------------------------------------- */
+
+static TF_Output whole_numbers(const char *name, int rank, int64_t count, const int32_t *values)
+{
+    TF_Tensor *tensor = TF_AllocateTensor(TF_INT32, &count, rank, (size_t)(rank ? count : 1) * sizeof *values);
+    memcpy(TF_TensorData(tensor), values, TF_TensorByteSize(tensor));
+    return out(constant(graph, name, tensor, s));
+}
+
+/* What is known when an operation is built is refused then. */
+static void shapes_that_do_not_fit_are_refused(void **state)
+{
+    static const struct {
+        const char *op;
+        char inputs[4]; /* x: of two axes; 0, 1, 9: that number; v, w: two numbers that differ, or not; u: not known */
+    } cases[] = {
+        {"ReverseV2", "x0"}, {"ReverseV2", "xw"}, {"ReverseV2", "u0"}, {"ExpandDims", "xv"}, {"ExpandDims", "x9"},
+        {"Split", "vx"},     {"SplitV", "0v0"},   {"SplitV", "xvv"},   {"TopKV2", "xv"},     {"ScatterNd", "0vv"},
+        {"Split", "9x"},     {"ExpandDims", "uv"}, {"InvertPermutation", "0"},
+#ifndef ON_TENSORFLOW /* which it ends */
+        {"SplitV", "x00"},
+#endif
+    };
+    (void)state;
+    int64_t dims[] = {2, 3};
+    TF_Output x = out(placeholder(graph, "x", TF_INT32, s)), unknown = out(placeholder(graph, "open", TF_INT32, s));
+    TF_GraphSetTensorShape(graph, x, dims, 2, s);
+    TF_Output zero = whole_numbers("0", 0, 0, (int32_t[]){0}), nine = whole_numbers("9", 0, 0, (int32_t[]){9});
+    TF_Output v = whole_numbers("v", 1, 2, (int32_t[]){0, 1}), w = whole_numbers("w", 1, 2, (int32_t[]){-1, 1});
+    const char letters[] = "xu09vw";
+    const TF_Output inputs[] = {x, unknown, zero, nine, v, w};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "wrong%zu", i);
+        TF_OperationDescription *d = TF_NewOperation(graph, cases[i].op, name);
+        for (const char *c = cases[i].inputs; *c; c++)
+            TF_AddInput(d, inputs[strchr(letters, *c) - letters]);
+        if (strncmp(cases[i].op, "Split", 5) == 0)
+            TF_SetAttrInt(d, "num_split", 2);
+        if (TF_FinishOperation(d, s) || TF_GetCode(s) != TF_INVALID_ARGUMENT)
+            fail_msg("%s of '%s' is taken", cases[i].op, cases[i].inputs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +557,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tensors_of_nothing_go_through_a_run, begin, end),
         cmocka_unit_test_setup_teardown(messages_that_are_no_tensors_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(saved_models_that_are_none_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(shapes_that_do_not_fit_are_refused, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
