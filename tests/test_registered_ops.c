@@ -179,17 +179,20 @@ static void what_is_wrong_is_said(void **state)
     tw_graph_destroy(g);
 
     tw_op_argument bad[] = {{.name = "x", .type_attr = "T"}, {.name = "", .dtype = TW_FLOAT32}, {.name = "x"}};
-    const char *const words[] = {"no attribute that is a type", "no name of an input", "one thing says the type of 'x'"};
+    const char *const words[] = {"no attribute that is a type", "no name of an input",
+                                 "one thing says the type of 'x'"};
     for (int i = 0; i < 3; i++)
         assert_fails(register_as("TestBad", &bad[i], &real_y, &(tw_op_functions){0}), TW_INVALID_ARGUMENT, words[i]);
     tw_op_argument many[65];
     for (int i = 0; i < 65; i++)
         many[i] = real_x;
     tw_op_info op = {.name = "TestBad", .inputs = many, .num_inputs = 65};
-    assert_fails(tw_op_register(&op, &(tw_op_functions){0}, &error), TW_INVALID_ARGUMENT, "at most 64 can be told apart");
+    assert_fails(tw_op_register(&op, &(tw_op_functions){0}, &error), TW_INVALID_ARGUMENT,
+                 "at most 64 can be told apart");
     op.num_inputs = -1;
     assert_fails(tw_op_register(&op, &(tw_op_functions){0}, &error), TW_INVALID_ARGUMENT, "shorter than nothing");
-    assert_fails(register_as("TestCube", &real_x, &real_y, &(tw_op_functions){0}), TW_ALREADY_EXISTS, "'TestCube' already");
+    assert_fails(register_as("TestCube", &real_x, &real_y, &(tw_op_functions){0}), TW_ALREADY_EXISTS,
+                 "'TestCube' already");
     assert_fails(register_as("TestBad", &real_x, &real_y, &(tw_op_functions){.size = 3}), TW_INVALID_ARGUMENT,
                  "tw_op_functions.size is 3");
 }

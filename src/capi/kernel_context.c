@@ -1,5 +1,5 @@
-/* kernel_context.c - a kernel of one's own computes: its inputs as tensors, and its outputs, which it writes where Tower
- * wants them. Texts lie in another form and are copied. */
+/* kernel_context.c - a kernel of one's own computes: its inputs as tensors, and its outputs, which it writes where
+ * Tower wants them. Texts lie in another form and are copied. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ tw_status compute_own(void *kernel, tw_op_run *run, tw_error *error)
                               .step = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED),
                               .error = error};
     *error = (tw_error){0};
-    ctx.inputs = calloc((size_t)(ctx.num_inputs + ctx.num_outputs) + 1, sizeof *ctx.inputs);
+    ctx.inputs = calloc((size_t)ctx.num_inputs + (size_t)ctx.num_outputs + 1, sizeof *ctx.inputs);
     if (!ctx.inputs)
         return fail(&ctx, TW_RESOURCE_EXHAUSTED, "out of memory");
     ctx.outputs = ctx.inputs + ctx.num_inputs;

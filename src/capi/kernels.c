@@ -1,9 +1,8 @@
-/* kernels.c - kernels of one's own: registering them, choosing one for a node, and what it is told when it is made. What
- * it computes with is in kernel_context.c.
+/* kernels.c - kernels of one's own: registering them, choosing one for a node, and what it is told when it is made.
+ * What it computes with is in kernel_context.c.
  *
- * Tower knows an op's functions, which are the same for all of them; which kernel a node has is found when its first plan
- * is made, so it may be registered after the op, and after the graph. */
-#include <limits.h>
+ * Tower knows an op's functions, which are the same for all of them; which kernel a node has is found when its first
+ * plan is made, so it may be registered after the op, and after the graph. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ typedef struct own_op {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static own_kernel *kernels; /* newest first */
-static own_op *ops; /* newest first */
+static own_op *ops;         /* newest first */
 
 /* ---- building --------------------------------------------------------------------------------------------------- */
 
@@ -55,14 +54,14 @@ TF_KernelBuilder *TF_NewKernelBuilder(const char *op_name, const char *device_na
                        (own_kernel){.create = create_func, .compute = compute_func, .destroy = delete_func});
 }
 
-TF_KernelBuilder *TF_NewAsyncKernelBuilder(const char *op_name, const char *device_name,
-                                           void *(*create_func)(TF_OpKernelConstruction *),
-                                           void (*compute_async_func)(void *, TF_OpKernelContext *,
-                                                                      TF_AsyncOpKernelDoneCallback *done),
-                                           void (*delete_func)(void *))
+TF_KernelBuilder *
+TF_NewAsyncKernelBuilder(const char *op_name, const char *device_name, void *(*create_func)(TF_OpKernelConstruction *),
+                         void (*compute_async_func)(void *, TF_OpKernelContext *, TF_AsyncOpKernelDoneCallback *done),
+                         void (*delete_func)(void *))
 {
-    return new_builder(op_name, device_name,
-                       (own_kernel){.create = create_func, .compute_async = compute_async_func, .destroy = delete_func});
+    return new_builder(
+        op_name, device_name,
+        (own_kernel){.create = create_func, .compute_async = compute_async_func, .destroy = delete_func});
 }
 
 static void free_kernel(own_kernel *k)
@@ -240,7 +239,9 @@ void TF_RegisterKernelBuilderWithKernelDef(const char *serialized_kernel_def, co
         char text[256];
         if (field.type == 2)
             snprintf(text, sizeof text, "%.*s", (int)field.size, (const char *)field.data);
-        char **place = field.number == OP ? &builder->kernel.op : field.number == DEVICE_TYPE ? &builder->kernel.device : NULL;
+        char **place = field.number == OP            ? &builder->kernel.op
+                       : field.number == DEVICE_TYPE ? &builder->kernel.device
+                                                     : NULL;
         if (place && field.type == 2) {
             free(*place);
             *place = copy_text(builder, text);
@@ -452,19 +453,23 @@ tw_status register_own_op(const tw_op_info *op, shape_function *shape, tw_error 
     own_op *made = calloc(1, sizeof *made);
     char *name = made ? strdup(op->name) : NULL;
     tw_op_functions functions = TW_SIZED(tw_op_functions);
+    if (made)
+        *made = (own_op){.name = name, .shape = shape}; /* as soon as it is registered others may build its nodes */
     functions.user = made;
     functions.shape = infer;
     functions.create = create;
     functions.compute = compute_own;
     functions.destroy = destroy;
-    tw_status status = name ? tw_op_register(op, &functions, error) : fail(error, TW_RESOURCE_EXHAUSTED, "out of memory");
+    tw_status status =
+        name ? tw_op_register(op, &functions, error) : fail(error, TW_RESOURCE_EXHAUSTED, "out of memory");
     if (status != TW_OK) {
         free(name);
         free(made);
         return status;
     }
     pthread_mutex_lock(&lock);
-    *made = (own_op){name, shape, ops ? ops->number + 1 : 0, ops};
+    made->number = ops ? ops->number + 1 : 0;
+    made->next = ops;
     ops = made;
     pthread_mutex_unlock(&lock);
     return TW_OK;
@@ -512,9 +517,9 @@ bool TF_OpKernelConstruction_HasAttr(TF_OpKernelConstruction *ctx, const char *a
 static const char *kind_name(tw_attr_kind kind)
 {
     static const char *const names[] = {
-        [TW_ATTR_INT] = "int",           [TW_ATTR_FLOAT] = "float",         [TW_ATTR_BOOL] = "bool",
-        [TW_ATTR_TYPE] = "type",         [TW_ATTR_STRING] = "string",       [TW_ATTR_SHAPE] = "shape",
-        [TW_ATTR_TENSOR] = "tensor",     [TW_ATTR_INTS] = "list(int)",      [TW_ATTR_FLOATS] = "list(float)",
+        [TW_ATTR_INT] = "int",          [TW_ATTR_FLOAT] = "float",          [TW_ATTR_BOOL] = "bool",
+        [TW_ATTR_TYPE] = "type",        [TW_ATTR_STRING] = "string",        [TW_ATTR_SHAPE] = "shape",
+        [TW_ATTR_TENSOR] = "tensor",    [TW_ATTR_INTS] = "list(int)",       [TW_ATTR_FLOATS] = "list(float)",
         [TW_ATTR_TYPES] = "list(type)", [TW_ATTR_STRINGS] = "list(string)", [TW_ATTR_SHAPES] = "list(shape)",
     };
     return names[kind];
@@ -580,9 +585,9 @@ void TF_OpKernelConstruction_GetAttrSize(TF_OpKernelConstruction *ctx, const cha
     case TW_ATTR_SHAPES:
         *total_size = 0;
         for (int i = 0; i < attr->count; i++)
-            *total_size += attr->kind == TW_ATTR_STRINGS  ? (int32_t)attr->strings[i].size
-                           : attr->shapes[i].rank > 0 ? attr->shapes[i].rank
-                                                      : 0;
+            *total_size += attr->kind == TW_ATTR_STRINGS ? (int32_t)attr->strings[i].size
+                           : attr->shapes[i].rank > 0    ? attr->shapes[i].rank
+                                                         : 0;
         break;
     default:
         break;

@@ -45,8 +45,9 @@ static TF_Library *load(const char *file, bool is_plugin, TF_Status *status)
         set_status(status, TF_NOT_FOUND, "%s", file ? dlerror() : "there is no name of a library");
     else if (is_plugin && (dlsym(handle, "SE_InitPlugin") || !init))
         set_status(status, TF_UNIMPLEMENTED, "'%s' is not a plug-in that has kernels for CPUs alone: %s", file,
-                   init ? "devices that are made for TensorFlow do not run in Tower; its plug-ins do (TOWER_PLUGIN_PATH)"
-                        : "it has no function TF_InitKernel");
+                   init
+                       ? "devices that are made for TensorFlow do not run in Tower; its plug-ins do (TOWER_PLUGIN_PATH)"
+                       : "it has no function TF_InitKernel");
     else {
         if (init)
             ((void (*)(void))init)();

@@ -1,6 +1,6 @@
-/* op_builder.c - ops of one's own: the texts by which one is told what it takes and gives are read, and it is registered
- * with Tower. What its functions do is in op_shapes.c and kernels.c.
- * Never here:  how values of attributes are written (text_proto.c). */
+/* op_builder.c - ops of one's own: the texts by which one is told what it takes and gives are read, and it is
+ * registered with Tower. What its functions do is in op_shapes.c and kernels.c. Never here:  how values of attributes
+ * are written (text_proto.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,13 +136,15 @@ typedef struct reading {
 
 static bool wrong(reading *r, const char *expected)
 {
-    set_status(r->status, TF_INVALID_ARGUMENT, "op '%s': expected %s at '%s' in \"%s\"", r->op, expected, r->at, r->spec);
+    set_status(r->status, TF_INVALID_ARGUMENT, "op '%s': expected %s at '%s' in \"%s\"", r->op, expected, r->at,
+               r->spec);
     return false;
 }
 
 static bool lacks(reading *r, const char *what)
 {
-    set_status(r->status, TF_UNIMPLEMENTED, "op '%s': Tower has no %s for ops of one's own: \"%s\"", r->op, what, r->spec);
+    set_status(r->status, TF_UNIMPLEMENTED, "op '%s': Tower has no %s for ops of one's own: \"%s\"", r->op, what,
+               r->spec);
     return false;
 }
 

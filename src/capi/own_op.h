@@ -31,7 +31,7 @@ typedef struct own_kernel {
     struct constraint {
         char *attr;
         uint64_t types; /* bits 1 << type */
-    } *constraints;
+    } * constraints;
     int num_constraints;
     void *(*create)(TF_OpKernelConstruction *);
     void (*compute)(void *, TF_OpKernelContext *);
@@ -49,7 +49,7 @@ typedef struct made_kernel {
     struct argument {
         char *name;
         int start, stop;
-    } *arguments[2];
+    } * arguments[2];
 } made_kernel;
 
 /* -- kernel_context.c -- */

@@ -59,7 +59,7 @@ static void destroy_instance(void *object)
 static tw_status create_kernel(const twi_prepare *p, instance *made)
 {
     int n = p->num_inputs, m = p->num_outputs;
-    tw_dtype *types = twi_alloc_array((size_t)(n + m), sizeof *types);
+    tw_dtype *types = twi_alloc_array((size_t)n + (size_t)m, sizeof *types);
     tw_shape *shapes = twi_alloc_array((size_t)n, sizeof *shapes);
     tw_status status = TW_OK;
     made->kernel = made->own->functions.user;
@@ -68,8 +68,8 @@ static tw_status create_kernel(const twi_prepare *p, instance *made)
         if (i < n)
             shapes[i] = p->inputs[i].shape;
     }
-    tw_op_node node = {p->op,  p->node,   p->device->text, p->attrs->items, types,
-                       shapes, types + n, p->attrs->count, n,               m};
+    tw_op_node node = {p->op, p->node, p->device->text, p->attrs->items, types, shapes, types + n, p->attrs->count,
+                       n,     m};
     if (!types || !shapes)
         status = twi_fail_memory(p->error, "preparing a kernel");
     else if (made->own->functions.create)
@@ -86,7 +86,8 @@ static tw_status prepare(twi_prepare *p)
     const twi_own_op *own = twi_own_find(p->op);
     twi_text key = {0};
     if (!p->resources || !own->functions.compute)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, p->resources ? "it was registered without one" : "not before a run");
+        return twi_fail(p->error, TW_UNIMPLEMENTED,
+                        p->resources ? "it was registered without one" : "not before a run");
     twi_text_printf(&key, "kernel of %s", p->node);
     twi_resource *resource = p->resources->get(p->resources, twi_text_string(&key));
     twi_text_free(&key);
@@ -190,7 +191,8 @@ tw_status tw_op_run_output(tw_op_run *run, int i, tw_shape shape, void **data, t
     TWI_NEED(run, "run", error);
     TWI_NEED(data, "data", error);
     if (i < 0 || i >= run->r->num_outputs)
-        return twi_fail(error, TW_OUT_OF_RANGE, "'%s' has %d outputs, no output %d", run->r->node, run->r->num_outputs, i);
+        return twi_fail(error, TW_OUT_OF_RANGE, "'%s' has %d outputs, no output %d", run->r->node, run->r->num_outputs,
+                        i);
     if (!tw_shape_is_known(shape))
         return twi_fail(error, TW_INVALID_ARGUMENT, "the shape of output %d of '%s' is not known", i, run->r->node);
     tw_tensor **tensor = run->r->output_operands[i].elements < 0 ? run->r->outputs[i] : NULL;

@@ -26,8 +26,8 @@ static tw_status ask_for_shapes(twi_inference *c)
     const tw_op_functions *functions = &((const registered *)c->op)->own.functions;
     if (!functions->shape)
         return TW_OK;
-    tw_op_node node = {c->op->name, c->node,         NULL,            c->attrs->items, c->input_types,
-                       c->inputs,   c->output_types, c->attrs->count, c->num_inputs,   c->num_outputs};
+    tw_op_node node = {c->op->name,     c->node,         NULL,          c->attrs->items, c->input_types, c->inputs,
+                       c->output_types, c->attrs->count, c->num_inputs, c->num_outputs};
     tw_status status = functions->shape(functions->user, &node, c->outputs, c->error);
     for (int i = 0; i < c->num_outputs && status == TW_OK; i++)
         if (c->outputs[i].rank < -1 || c->outputs[i].rank > TW_MAX_RANK)
@@ -92,11 +92,11 @@ static tw_status check_argument(const tw_op_info *op, const tw_op_argument *a, t
         return twi_fail(error, TW_INVALID_ARGUMENT, "op '%s': '%s' is no name of an input or output", op->name,
                         a->name ? a->name : "");
     if (types != 1 || (a->types_attr && a->number_attr) || (types && a->dtype && !tw_dtype_size(a->dtype)))
-        return twi_fail(error, TW_INVALID_ARGUMENT, "op '%s': one thing says the type of '%s', found %d", op->name, a->name,
-                        types);
+        return twi_fail(error, TW_INVALID_ARGUMENT, "op '%s': one thing says the type of '%s', found %d", op->name,
+                        a->name, types);
     if (a->is_reference || a->dtype == TW_RESOURCE || a->dtype == TW_VARIANT)
-        return twi_fail(error, TW_UNIMPLEMENTED, "op '%s': '%s' is a %s, which ops of one's own do not work on", op->name,
-                        a->name, a->is_reference ? "reference" : tw_dtype_name(a->dtype));
+        return twi_fail(error, TW_UNIMPLEMENTED, "op '%s': '%s' is a %s, which ops of one's own do not work on",
+                        op->name, a->name, a->is_reference ? "reference" : tw_dtype_name(a->dtype));
     tw_status status = check_named(op, a, a->type_attr, TW_ATTR_TYPE, "a type", error);
     if (status == TW_OK)
         status = check_named(op, a, a->number_attr, TW_ATTR_INT, "a number", error);
@@ -124,8 +124,8 @@ static tw_status check(const tw_op_info *op, tw_error *error)
     for (int i = 0; i < op->num_attrs; i++) {
         const tw_op_attr *attr = &op->attrs[i];
         if (!is_name(attr->name) || find_attr(op, attr->name) != attr)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "op '%s': '%s' is no name of an attribute, or that of two", op->name,
-                            attr->name ? attr->name : "");
+            return twi_fail(error, TW_INVALID_ARGUMENT, "op '%s': '%s' is no name of an attribute, or that of two",
+                            op->name, attr->name ? attr->name : "");
         if (attr->is_optional && attr->initial.kind != attr->kind)
             return twi_fail(error, TW_INVALID_ARGUMENT, "op '%s': what attribute '%s' is at first is of another kind",
                             op->name, attr->name);
@@ -162,8 +162,8 @@ static const char *text_of(twi_arena *arena, const tw_op_argument *arguments, in
     const char *text = "";
     for (int i = 0; i < count && text; i++) {
         const tw_op_argument *a = &arguments[i];
-        text = twi_arena_printf(arena, "%s%s%s:%s%s%s", text, i ? ", " : "", a->name, a->number_attr ? a->number_attr : "",
-                                a->number_attr ? "*" : "",
+        text = twi_arena_printf(arena, "%s%s%s:%s%s%s", text, i ? ", " : "", a->name,
+                                a->number_attr ? a->number_attr : "", a->number_attr ? "*" : "",
                                 a->type_attr    ? a->type_attr
                                 : a->types_attr ? a->types_attr
                                                 : tw_dtype_name(a->dtype));

@@ -1,5 +1,5 @@
-/* test_own_ops.c - ops and kernels that a program registers: what they are told, what they give, how they fail, and that
- * what they are given is freed once. */
+/* test_own_ops.c - ops and kernels that a program registers: what they are told, what they give, how they fail, and
+ * that what they are given is freed once. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -7,7 +7,8 @@
 #include <tensorflow/c/kernels.h>
 #include <tensorflow/c/ops.h>
 
-/* ---- an op with attributes ---------------------------------------------------------------------------------------- */
+/* ---- an op with attributes ----------------------------------------------------------------------------------------
+ */
 
 static int created, deleted;
 static char said[512]; /* what a function found that it cannot check itself */
@@ -126,7 +127,8 @@ static TF_Operation *affine_of(const char *name, TF_Output x, int64_t bias)
 static void kernels_are_made_once_for_a_session(void **state)
 {
     (void)state;
-    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *y = affine_of("y", out(x), 1), *z = affine_of("z", out(y), 2);
+    TF_Operation *x = placeholder(graph, "x", TF_FLOAT, s), *y = affine_of("y", out(x), 1),
+                 *z = affine_of("z", out(y), 2);
     TF_Operation *sum = binary(graph, "AddV2", "sum", out(y), out(z), s);
     float values[] = {1, 2, 3, 4, 5, 6};
     created = deleted = 0;
@@ -184,7 +186,8 @@ static void a_kernel_that_cannot_be_made_fails_the_run(void **state)
     assert_int_equal(created, deleted);
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+/* ---- shapes --------------------------------------------------------------------------------------------------------
+ */
 
 static void pair_shape(TF_ShapeInferenceContext *ctx, TF_Status *status)
 {
@@ -243,7 +246,8 @@ static void shape_functions_say_what_is_known(void **state)
     assert_wrong(s, TF_INVALID_ARGUMENT, "Shape must be at least rank 2 but is rank 1");
 }
 
-/* ---- outputs whose shapes nobody knows before ----------------------------------------------------------------------- */
+/* ---- outputs whose shapes nobody knows before -----------------------------------------------------------------------
+ */
 
 static void unknown_shape(TF_ShapeInferenceContext *ctx, TF_Status *status)
 {
@@ -297,7 +301,8 @@ static void outputs_may_have_any_shape(void **state)
     close_session(session, s);
 }
 
-/* ---- lists, texts, and what a kernel is told ------------------------------------------------------------------------- */
+/* ---- lists, texts, and what a kernel is told
+ * ------------------------------------------------------------------------- */
 
 static int64_t last_step;
 
@@ -318,8 +323,8 @@ static void compute_join(void *kernel, TF_OpKernelContext *ctx)
     TF_StringView name = TF_GetOpKernelName(ctx), device = TF_GetDeviceName(ctx);
     TF_Tensor *none = NULL;
     TF_GetInput(ctx, 99, &none, status);
-    snprintf(said, sizeof said, "%d %d %d..%d type %d %.*s %.*s %d %d", TF_NumInputs(ctx), TF_NumOutputs(ctx), range.start,
-             range.stop, TF_InputDatatype(ctx, 0), (int)name.len, name.data,
+    snprintf(said, sizeof said, "%d %d %d..%d type %d %.*s %.*s %d %d", TF_NumInputs(ctx), TF_NumOutputs(ctx),
+             range.start, range.stop, TF_InputDatatype(ctx, 0), (int)name.len, name.data,
              (int)(device.len - strlen("/job:localhost/replica:0/task:0")),
              device.data + strlen("/job:localhost/replica:0/task:0"), TF_GetDeviceId(ctx), TF_GetCode(status));
     last_step = TF_StepId(ctx);
@@ -360,7 +365,8 @@ static void texts_and_lists_are_taken_and_given(void **state)
     for (int i = 0; i < 2; i++) {
         int64_t before = last_step;
         TF_Tensor *fed = float_tensor(NULL, 0, &(float){1}), *results[2];
-        TF_SessionRun(session, NULL, &first, &fed, 1, (TF_Output[]){{join, 0}, {join, 1}}, results, 2, NULL, 0, NULL, s);
+        TF_SessionRun(session, NULL, &first, &fed, 1, (TF_Output[]){{join, 0}, {join, 1}}, results, 2, NULL, 0, NULL,
+                      s);
         assert_fine(s);
         const TF_TString *texts = TF_TensorData(results[0]);
         assert_int_equal(TF_Dim(results[0], 0), 2);
@@ -377,7 +383,8 @@ static void texts_and_lists_are_taken_and_given(void **state)
     close_session(session, s);
 }
 
-/* ---- tensors that are kept ----------------------------------------------------------------------------------------- */
+/* ---- tensors that are kept -----------------------------------------------------------------------------------------
+ */
 
 static TF_Tensor *kept_input, *kept_output;
 
@@ -414,7 +421,8 @@ static void tensors_may_outlive_the_run(void **state)
     kept_input = kept_output = NULL;
 }
 
-/* ---- attributes ----------------------------------------------------------------------------------------------------- */
+/* ---- attributes -----------------------------------------------------------------------------------------------------
+ */
 
 static void *create_attrs(TF_OpKernelConstruction *ctx)
 {
@@ -451,11 +459,11 @@ static void *create_attrs(TF_OpKernelConstruction *ctx)
     codes[3] = TF_GetCode(status);
     codes[4] = TF_OpKernelConstruction_HasAttr(ctx, "shape", status);
     codes[5] = TF_OpKernelConstruction_HasAttr(ctx, "none", status);
-    snprintf(said, sizeof said,
-             "%d %d %g %d %d %d,%d %.*s %d,%d %d,%d %d,%d %d %.*s.%.*s %g,%g %d %d %d %d %d %d %d", (int)i32, (int)i64, f, flag,
-             type, (int)sizes[0], (int)sizes[1], (int)sizes[1], text, (int)shape_sizes[0], (int)shape_sizes[1], (int)ints[0],
-             (int)ints[1], types[0], types[1], (int)many[1], (int)lengths[0], words[0], (int)lengths[1], words[1], floats[0],
-             floats[1], *(int32_t *)TF_TensorData(tensor), codes[0], codes[1], codes[2], codes[3], codes[4], codes[5]);
+    snprintf(said, sizeof said, "%d %d %g %d %d %d,%d %.*s %d,%d %d,%d %d,%d %d %.*s.%.*s %g,%g %d %d %d %d %d %d %d",
+             (int)i32, (int)i64, f, flag, type, (int)sizes[0], (int)sizes[1], (int)sizes[1], text, (int)shape_sizes[0],
+             (int)shape_sizes[1], (int)ints[0], (int)ints[1], types[0], types[1], (int)many[1], (int)lengths[0],
+             words[0], (int)lengths[1], words[1], floats[0], floats[1], *(int32_t *)TF_TensorData(tensor), codes[0],
+             codes[1], codes[2], codes[3], codes[4], codes[5]);
     TF_DeleteTensor(tensor);
     TF_DeleteStatus(status);
     return NULL;
@@ -492,7 +500,8 @@ static void attributes_are_what_they_are_told_or_by_default(void **state)
     assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);
 }
 
-/* ---- at once, in files and functions --------------------------------------------------------------------------------- */
+/* ---- at once, in files and functions
+ * --------------------------------------------------------------------------------- */
 
 static void eager_operations_of_it_are_executed(void **state)
 {
@@ -540,8 +549,8 @@ static void graphs_that_have_it_are_imported(void **state)
     TF_DeleteBuffer(def);
     TF_Session *session = session_of(other, s);
     TF_Tensor *fed = float_tensor(NULL, 0, &(float){4});
-    TF_Tensor *result = run(session, out(TF_GraphOperationByName(other, "x")), fed,
-                            out(TF_GraphOperationByName(other, "y")), s);
+    TF_Tensor *result =
+        run(session, out(TF_GraphOperationByName(other, "x")), fed, out(TF_GraphOperationByName(other, "y")), s);
     assert_fine(s);
     assert_float_equal(*(float *)TF_TensorData(result), 11, 0);
     TF_DeleteTensor(fed);
@@ -550,7 +559,8 @@ static void graphs_that_have_it_are_imported(void **state)
     TF_DeleteGraph(other);
 }
 
-/* ---- kernels that compute in threads of their own -------------------------------------------------------------------- */
+/* ---- kernels that compute in threads of their own
+ * -------------------------------------------------------------------- */
 
 typedef struct later {
     TF_OpKernelContext *ctx;
@@ -595,7 +605,8 @@ static void asynchronous_kernels_are_waited_for(void **state)
 
 #endif
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct runner {
     TF_Session *session;
@@ -641,7 +652,8 @@ static void runs_of_several_threads_have_one_kernel(void **state)
     assert_int_equal(deleted, created);
 }
 
-/* ---- what is registered ------------------------------------------------------------------------------------------------ */
+/* ---- what is registered
+ * ------------------------------------------------------------------------------------------------ */
 
 /* Whether bytes hold a text somewhere. */
 static bool holds(const TF_Buffer *buffer, const char *text)
@@ -765,7 +777,8 @@ static int register_all(void **state)
     assert_fine(s);
     register_kernel_for("TestAffine", TF_FLOAT, create_affine, compute_affine, delete_affine);
     register_kernel_for("TestAffine", TF_DOUBLE, create_affine, compute_affine, delete_affine);
-    register_op("TestPair", (texts){{"T: numbertype"}}, (texts){{"x: T"}}, (texts){{"pair: T", "count: int32"}}, pair_shape);
+    register_op("TestPair", (texts){{"T: numbertype"}}, (texts){{"x: T"}}, (texts){{"pair: T", "count: int32"}},
+                pair_shape);
     assert_fine(s);
     register_op("TestRepeat", (texts){{NULL}}, (texts){{"x: float"}}, (texts){{"y: float"}}, unknown_shape);
     assert_fine(s);
@@ -781,10 +794,18 @@ static int register_all(void **state)
     assert_fine(s);
     TF_OpDefinitionBuilder *b = TF_NewOpDefinitionBuilder("TestAttrs");
     static const char *const attrs[] = {
-        "i: int >= 2 = 3", "f: float = 1.5", "b: bool = true", "t: {int32, int64} = DT_INT64", "s: string = 'a;b'",
-        "shape: shape = { dim { size: 2 } dim { size: -1 } }", "ints: list(int) = [4, 5]",
-        "types: list({int32, string}) = [DT_INT32, DT_STRING]", "words: list(string) = ['one', \"to\"]",
-        "floats: list(float) = [0.5, 2]", "none_of_it: list(int) = []", "mode: {'SAME', 'VALID'} = 'SAME'",
+        "i: int >= 2 = 3",
+        "f: float = 1.5",
+        "b: bool = true",
+        "t: {int32, int64} = DT_INT64",
+        "s: string = 'a;b'",
+        "shape: shape = { dim { size: 2 } dim { size: -1 } }",
+        "ints: list(int) = [4, 5]",
+        "types: list({int32, string}) = [DT_INT32, DT_STRING]",
+        "words: list(string) = ['one', \"to\"]",
+        "floats: list(float) = [0.5, 2]",
+        "none_of_it: list(int) = []",
+        "mode: {'SAME', 'VALID'} = 'SAME'",
         "tensor: tensor = { dtype: DT_INT32 tensor_shape { } int_val: 42 }",
     };
     for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)

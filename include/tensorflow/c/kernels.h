@@ -38,10 +38,10 @@ TF_CAPI_EXPORT extern TF_KernelBuilder *TF_NewKernelBuilder(const char *op_name,
                                                             void (*delete_func)(void *));
 /* One that has computed when it calls TF_RunAsyncOpKernelDoneCallback(), in any thread. What comes behind it on its
  * device waits. */
-TF_CAPI_EXPORT extern TF_KernelBuilder *TF_NewAsyncKernelBuilder(
-    const char *op_name, const char *device_name, void *(*create_func)(TF_OpKernelConstruction *),
-    void (*compute_async_func)(void *, TF_OpKernelContext *, TF_AsyncOpKernelDoneCallback *done),
-    void (*delete_func)(void *));
+TF_CAPI_EXPORT extern TF_KernelBuilder *
+TF_NewAsyncKernelBuilder(const char *op_name, const char *device_name, void *(*create_func)(TF_OpKernelConstruction *),
+                         void (*compute_async_func)(void *, TF_OpKernelContext *, TF_AsyncOpKernelDoneCallback *done),
+                         void (*delete_func)(void *));
 TF_CAPI_EXPORT extern void TF_RunAsyncOpKernelDoneCallback(TF_AsyncOpKernelDoneCallback *done);
 
 /* It takes nodes whose attribute is this type, or, told again, one of these. */
@@ -93,15 +93,12 @@ TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrTensor(TF_OpKernelCons
                                                                  TF_Tensor **val, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrTypeList(TF_OpKernelConstruction *ctx, const char *attr_name,
                                                                    TF_DataType *vals, int max_vals, TF_Status *status);
-TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrInt32List(TF_OpKernelConstruction *ctx,
-                                                                    const char *attr_name, int32_t *vals, int max_vals,
-                                                                    TF_Status *status);
-TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrInt64List(TF_OpKernelConstruction *ctx,
-                                                                    const char *attr_name, int64_t *vals, int max_vals,
-                                                                    TF_Status *status);
-TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrFloatList(TF_OpKernelConstruction *ctx,
-                                                                    const char *attr_name, float *vals, int max_vals,
-                                                                    TF_Status *status);
+TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrInt32List(TF_OpKernelConstruction *ctx, const char *attr_name,
+                                                                    int32_t *vals, int max_vals, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrInt64List(TF_OpKernelConstruction *ctx, const char *attr_name,
+                                                                    int64_t *vals, int max_vals, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrFloatList(TF_OpKernelConstruction *ctx, const char *attr_name,
+                                                                    float *vals, int max_vals, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_OpKernelConstruction_GetAttrStringList(TF_OpKernelConstruction *ctx,
                                                                      const char *attr_name, char **values,
                                                                      size_t *lengths, int max_values, void *storage,
@@ -121,7 +118,7 @@ TF_CAPI_EXPORT extern void TF_OpKernelContext_Failure(TF_OpKernelContext *ctx, T
 
 TF_CAPI_EXPORT extern int TF_NumInputs(TF_OpKernelContext *ctx);
 TF_CAPI_EXPORT extern int TF_NumOutputs(TF_OpKernelContext *ctx);
-TF_CAPI_EXPORT extern TF_DataType TF_InputDatatype(TF_OpKernelContext *ctx, int index);        /* 0: there is none */
+TF_CAPI_EXPORT extern TF_DataType TF_InputDatatype(TF_OpKernelContext *ctx, int index);      /* 0: there is none */
 TF_CAPI_EXPORT extern TF_DataType TF_ExpectedOutputDataType(TF_OpKernelContext *ctx, int i); /* 0: there is none */
 /* An input, yours, and not to be written to. TF_OUT_OF_RANGE: there is none. One that is kept when compute_func() has
  * returned has its values in memory of its own from then on: ask for them (TF_TensorData) anew. */
@@ -135,7 +132,8 @@ typedef struct TF_InputRange_Args {
 } TF_InputRange_Args;
 TF_CAPI_EXPORT extern void TF_InputRange(TF_OpKernelContext *ctx, const char *name, TF_InputRange_Args *args);
 
-/* Each output is made by one of these. The tensor that is given is yours, and is what the output is to be written to. */
+/* Each output is made by one of these. The tensor that is given is yours, and is what the output is to be written to.
+ */
 TF_CAPI_EXPORT extern TF_Tensor *TF_AllocateOutput(TF_OpKernelContext *context, int index, TF_DataType dtype,
                                                    const int64_t *dims, int num_dims, size_t len, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_SetOutput(TF_OpKernelContext *ctx, int i, const TF_Tensor *tensor, TF_Status *status);

@@ -43,8 +43,7 @@ TF_CAPI_EXPORT extern void TF_OpDefinitionBuilderAddAttr(TF_OpDefinitionBuilder 
  * attribute says (N * int32, N * T), or an attribute that is a list of types. */
 TF_CAPI_EXPORT extern void TF_OpDefinitionBuilderAddInput(TF_OpDefinitionBuilder *builder, const char *input_spec);
 TF_CAPI_EXPORT extern void TF_OpDefinitionBuilderAddOutput(TF_OpDefinitionBuilder *builder, const char *output_spec);
-TF_CAPI_EXPORT extern void TF_OpDefinitionBuilderSetIsCommutative(TF_OpDefinitionBuilder *builder,
-                                                                  bool is_commutative);
+TF_CAPI_EXPORT extern void TF_OpDefinitionBuilderSetIsCommutative(TF_OpDefinitionBuilder *builder, bool is_commutative);
 /* One whose nodes give something else each time, or do something: they are run as often as they are asked for. */
 TF_CAPI_EXPORT extern void TF_OpDefinitionBuilderSetIsStateful(TF_OpDefinitionBuilder *builder, bool is_stateful);
 /* These change nothing here. */
@@ -89,18 +88,18 @@ TF_CAPI_EXPORT extern void TF_ShapeInferenceContextWithRank(TF_ShapeInferenceCon
 TF_CAPI_EXPORT extern void TF_ShapeInferenceContextWithRankAtLeast(TF_ShapeInferenceContext *ctx,
                                                                    TF_ShapeHandle *handle, int64_t rank,
                                                                    TF_ShapeHandle *result, TF_Status *status);
-TF_CAPI_EXPORT extern void TF_ShapeInferenceContextWithRankAtMost(TF_ShapeInferenceContext *ctx,
-                                                                  TF_ShapeHandle *handle, int64_t rank,
-                                                                  TF_ShapeHandle *result, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ShapeInferenceContextWithRankAtMost(TF_ShapeInferenceContext *ctx, TF_ShapeHandle *handle,
+                                                                  int64_t rank, TF_ShapeHandle *result,
+                                                                  TF_Status *status);
 /* Dimension i; below 0 from the end. */
 TF_CAPI_EXPORT extern void TF_ShapeInferenceContextDim(TF_ShapeInferenceContext *ctx, TF_ShapeHandle *shape_handle,
                                                        int64_t i, TF_DimensionHandle *result);
 TF_CAPI_EXPORT extern int TF_DimensionHandleValueKnown(TF_DimensionHandle *dim_handle);
 TF_CAPI_EXPORT extern int64_t TF_DimensionHandleValue(TF_DimensionHandle *dim_handle); /* -1: not known */
 /* Dimensions from `start` to before `end`, each below 0 from the end, and the rank if it is more. */
-TF_CAPI_EXPORT extern void TF_ShapeInferenceContextSubshape(TF_ShapeInferenceContext *ctx,
-                                                            TF_ShapeHandle *shape_handle, int64_t start, int64_t end,
-                                                            TF_ShapeHandle *result, TF_Status *status);
+TF_CAPI_EXPORT extern void TF_ShapeInferenceContextSubshape(TF_ShapeInferenceContext *ctx, TF_ShapeHandle *shape_handle,
+                                                            int64_t start, int64_t end, TF_ShapeHandle *result,
+                                                            TF_Status *status);
 TF_CAPI_EXPORT extern void TF_ShapeInferenceContextConcatenateShapes(TF_ShapeInferenceContext *ctx,
                                                                      TF_ShapeHandle *first, TF_ShapeHandle *second,
                                                                      TF_ShapeHandle *result, TF_Status *status);
