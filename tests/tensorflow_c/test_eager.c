@@ -745,6 +745,7 @@ static void managers_cancel_functions_that_have_not_begun(void **state)
     TFE_Execute(call, &result, &num_results, s);
     assert_fine(s);
     TFE_DeleteTensorHandle(result);
+    TFE_DeleteOp(call); /* TensorFlow's own does not execute it twice without TFE_OpReset() */
 
     TFE_CancellationManagerStartCancel(manager);
     TFE_CancellationManagerStartCancel(manager);
@@ -756,6 +757,9 @@ static void managers_cancel_functions_that_have_not_begun(void **state)
     assert_false(TFE_CancellationManagerRegisterCallback(manager, tokens[2], &(TFE_CancelCallback){tell, &gone}, "d"));
     assert_false(TFE_CancellationManagerDeregisterCallback(manager, tokens[1]));
     assert_false(TFE_CancellationManagerTryDeregisterCallback(manager, tokens[1]));
+    call = new_op("twice");
+    give(call, vector(2, (float[]){3, 4}));
+    TFE_OpSetCancellationManager(call, manager, s);
     TFE_Execute(call, &result, &num_results, s);
     assert_wrong(s, TF_CANCELLED, "Function was cancelled before it was started");
     TFE_DeleteOp(call);
