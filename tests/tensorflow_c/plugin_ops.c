@@ -35,7 +35,7 @@ __attribute__((constructor)) static void begin(void)
     add_op("PluginAnswer");
 }
 
-__attribute__((visibility("default"))) void TF_InitKernel(void)
+void TF_InitKernel(void)
 {
     add_op("PluginSecond");
 }

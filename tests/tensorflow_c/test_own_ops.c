@@ -309,7 +309,7 @@ static int64_t last_step;
 static void compute_join(void *kernel, TF_OpKernelContext *ctx)
 {
     TF_Status *status = TF_NewStatus();
-    TF_InputRange_Args range = {.struct_size = TF_OFFSET_OF_END(TF_InputRange_Args, status), .status = status};
+    TF_InputRange_Args range = {.struct_size = TF_InputRange_Args_STRUCT_SIZE, .status = status};
     char joined[256] = "";
     (void)kernel;
     TF_InputRange(ctx, "words", &range);

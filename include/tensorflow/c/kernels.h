@@ -60,6 +60,9 @@ TF_CAPI_EXPORT extern void TF_RegisterKernelBuilderWithKernelDef(const char *ser
                                                                  TF_KernelBuilder *builder, TF_Status *status);
 TF_CAPI_EXPORT extern void TF_DeleteKernelBuilder(TF_KernelBuilder *builder); /* one that is not registered */
 
+/* What a plug-in defines, for TF_LoadPluggableDeviceLibrary() to call: it registers its kernels there. */
+TF_CAPI_EXPORT void TF_InitKernel(void);
+
 /* ---- making a kernel --------------------------------------------------------------------------------------------- */
 
 /* The kernel could not be made; so runs fail. */
@@ -125,11 +128,12 @@ TF_CAPI_EXPORT extern TF_DataType TF_ExpectedOutputDataType(TF_OpKernelContext *
 TF_CAPI_EXPORT extern void TF_GetInput(TF_OpKernelContext *ctx, int i, TF_Tensor **tensor, TF_Status *status);
 
 typedef struct TF_InputRange_Args {
-    size_t struct_size; /* TF_OFFSET_OF_END(TF_InputRange_Args, status) */
+    size_t struct_size; /* TF_InputRange_Args_STRUCT_SIZE */
     void *priv;
     int start, stop;   /* set: the first input of that name, and that behind the last */
     TF_Status *status; /* yours */
 } TF_InputRange_Args;
+#define TF_InputRange_Args_STRUCT_SIZE TF_OFFSET_OF_END(TF_InputRange_Args, status)
 TF_CAPI_EXPORT extern void TF_InputRange(TF_OpKernelContext *ctx, const char *name, TF_InputRange_Args *args);
 
 /* Each output is made by one of these. The tensor that is given is yours, and is what the output is to be written to.
@@ -151,6 +155,10 @@ TF_CAPI_EXPORT extern TF_Tensor *TF_AllocateTemp(TF_OpKernelContext *context, TF
 /* Whether the kernel was told so of that argument (TF_KernelBuilder_HostMemory). */
 TF_CAPI_EXPORT extern bool TF_IsHostMemoryInput(TF_OpKernelContext *ctx, int i, TF_Status *status);
 TF_CAPI_EXPORT extern bool TF_IsHostMemoryOutput(TF_OpKernelContext *ctx, int i, TF_Status *status);
+
+/* These do nothing: what a kernel has begun has ended when it returns or calls back. */
+TF_CAPI_EXPORT extern void TF_IncNumDeferredOps(TF_OpKernelContext *context);
+TF_CAPI_EXPORT extern void TF_DecNumDeferredOps(TF_OpKernelContext *context);
 
 /* Who computes. Texts are borrowed. */
 TF_CAPI_EXPORT extern int64_t TF_StepId(TF_OpKernelContext *ctx); /* another in each run */
