@@ -91,6 +91,19 @@ for number in "${strikes[@]}"; do
 done
 train 2 KILL-on $(($(newest KILL-on) + 1)) --resume || fail "the run did not go on"
 
+# So does a step that waits for what another task does not send, long before its patience is over; that one, where a
+# queue stays empty, is killed with them. Most of it is waiting, too.
+# shellcheck disable=SC2016 # the tasks' shells expand it
+"$tower" launch -n 2 --deadline 3 -- bash -c 'echo $$ > "empty-$TOWER_TASK"; exec "$@"' bash "$tower" run \
+    "$here/golden/tf1_queues_empty.meta" --fetch loss > empty.log 2>&1 &
+waits=$!
+(
+    until grep -q 'which is there but does not send it; after 60 s' empty.log || ! kill -0 "$waits" 2> /dev/null; do
+        sleep 0.05
+    done
+    kill -s TERM "$(cat empty-1)"
+) &
+
 # Whichever task is asked to stop, all do, behind the same step, and save it.
 # shellcheck disable=SC2016 # the tasks' shells expand it
 "$tower" launch --tasks 2 -- bash -c 'echo $$ > "asked-$TOWER_TASK"; exec "$@"' bash "$tower" "${options[@]}" \
@@ -363,5 +376,10 @@ END
     grep -q "tasks differ in their versions: task 1 has 'Tower .* (otherversion" version.log ||
         fail "the other version is not told"
 fi
+
+wait "$waits"
+[ $? -eq 143 ] || fail "a step that waits and is asked to end: the launcher did not end with 143"
+[ "$(grep -c '^tower run: asked to end by signal 15, but task 0 has waited .* for .* of task 1' empty.log)" -eq 1 ] ||
+    fail "what a step waits for that is asked to end is not told"
 
 echo "all tasks agree"

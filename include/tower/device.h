@@ -65,7 +65,9 @@ TW_API tw_status tw_devices_agree(tw_devices *devices, const char *lines, const 
 TW_API bool tw_devices_is_to_say(tw_devices *devices, const char *text);
 /* What one process is asked for from outside concerns all tasks: `own`, the number of the signal that this one got or
  * 0, goes to the others with its signs of life, once a second; what comes back is what any task has got, this one
- * first. Where there is one task that is `own`. Task 0 should decide by it, and share what it has decided. */
+ * first. Where there is one task that is `own`. Task 0 should decide by it, and share what it has decided. A step that
+ * waits for another task hears of it as well: from then on it waits for one deadline at most, or for twice the longest
+ * wait that ended well if that was longer, and all end with TW_DEADLINE_EXCEEDED. Any thread may call it. */
 TW_API int tw_devices_asked(tw_devices *devices, int own);
 
 TW_API int tw_devices_count(const tw_devices *devices, const char *type); /* "CPU", "GPU" or NULL for all */

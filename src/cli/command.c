@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include "painter.h"
+#include "signals.h"
 #include "translate.h"
 
 #include <errno.h>
@@ -103,9 +104,15 @@ void show_details(void)
 static tw_devices *among, *joined; /* joined: to complain */
 static bool joins, silent;
 
+static void ask_others(void *tasks, int number)
+{
+    tw_devices_asked(tasks, number);
+}
+
 void complain_among(tw_devices *tasks)
 {
     among = tasks;
+    signals_tell(tasks ? ask_others : NULL, tasks);
 }
 
 void complain_joining(bool wanted)
@@ -160,6 +167,9 @@ int failed(const char *command, const tw_error *error)
 {
     char message[2 * sizeof error->message];
     complain(command, "%s", translate(error->message, message, sizeof message));
+    int stop = error->status == TW_DEADLINE_EXCEEDED && among ? tw_devices_asked(among, signals_stop()) : 0;
+    if (stop) /* a step that has waited in vain since then */
+        return 128 + stop;
     has_lost |= error->status == TW_ABORTED;
     return error->status == TW_ABORTED ? EXIT_AGAIN : EXIT_FAILED;
 }

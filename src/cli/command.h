@@ -57,7 +57,8 @@ void complain_joining(bool wanted);
 /* Whether this process is the one that has said what it complained of last. */
 bool complained(void);
 
-/* The same for an error of the library; returns EXIT_FAILED, or EXIT_AGAIN if it comes of another task. */
+/* The same for an error of the library; returns EXIT_FAILED, EXIT_AGAIN if it comes of another task, or 128 and the
+ * signal if a run that was asked to stop has waited for another task in vain since then. */
 int failed(const char *command, const tw_error *error);
 
 /* Whether one of those was so: a command that fails then ends with EXIT_AGAIN, whatever it returns. */

@@ -17,14 +17,40 @@ static const char *notice;                  /* for stderr, when the first signal
 static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 static sigset_t inherited; /* what was blocked when the program began */
 
+/* Who hears of it at once. */
+static struct {
+    pthread_mutex_t lock;
+    void (*tell)(void *user, int number);
+    void *user;
+} listener = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void tell_listener(void)
+{
+    pthread_mutex_lock(&listener.lock);
+    if (listener.tell && stop_signal)
+        listener.tell(listener.user, stop_signal);
+    pthread_mutex_unlock(&listener.lock);
+}
+
+void signals_tell(void (*tell)(void *user, int number), void *user)
+{
+    pthread_mutex_lock(&listener.lock);
+    listener.tell = tell;
+    listener.user = user;
+    pthread_mutex_unlock(&listener.lock);
+    tell_listener();
+}
+
+/* Handlers run while it is suspended, and at no other time: none is missed between two looks. */
 static void *stand_by(void *unused)
 {
     (void)unused;
     sigset_t mask = inherited;
     sigaddset(&mask, SIGCONT);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    for (;;)
-        pause();
+    for (;;) {
+        sigsuspend(&mask);
+        tell_listener();
+    }
     return NULL;
 }
 

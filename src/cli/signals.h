@@ -22,6 +22,10 @@ void signals_end_with(pid_t parent);
  * first of them writes `say` to stderr, a line for what may take long to stop; NULL: nothing. */
 void signals_watch(const char *say);
 
+/* From now on tell(user, number) is called when a signal asks to stop, by the thread that handlers run on, for what is
+ * to hear of it while all others wait; at once if one has asked already. NULL: no more, and no call is left. */
+void signals_tell(void (*tell)(void *user, int number), void *user);
+
 void signals_forget(void);    /* they end the program again */
 int signals_stop(void);       /* the signal that asks to stop; 0: none so far */
 bool signals_take_save(void); /* a checkpoint was asked for since the last call */

@@ -41,7 +41,8 @@ typedef struct twi_comm_ops {
      * or does within a second. Of a failure that a task has met that one says it, and one that was told of it. */
     bool (*is_to_say)(twi_comm *c, const char *text);
     /* What this task was asked for from outside goes to all with its signs of life; gives what any was, this one first.
-     * Above 0; 0: nothing. */
+     * Above 0; 0: nothing. From then on no wait in a lane goes on for much longer than it may need: for a deadline, or
+     * twice as long as the longest that ended well, if that is longer. It ends all with TW_DEADLINE_EXCEEDED. */
     int (*asked)(twi_comm *c, int own);
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);

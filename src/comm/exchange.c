@@ -291,11 +291,16 @@ static void sleep_for(twi_exchange *x, bool (*there)(const twi_channel *c), cons
     pthread_mutex_unlock(&x->lock);
 }
 
+static bool looks(int times)
+{
+    enum { LOOKS = 16 }; /* for what is awaited, between two for who is there */
+    return times % LOOKS == LOOKS - 1;
+}
+
 /* Now and then whoever waits looks who is there: that may end all. */
 static bool may_wait(twi_exchange *x, int task, const char *what, int times, int64_t begin)
 {
-    enum { LOOKS = 16 }; /* for what is awaited, between two for who is there */
-    return times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, task);
+    return !looks(times) || twi_exchange_goes_on(x, begin, what, task);
 }
 
 void twi_exchange_wait(twi_exchange *x, int task, const char *what, int times, int64_t begin)
@@ -304,10 +309,50 @@ void twi_exchange_wait(twi_exchange *x, int task, const char *what, int times, i
         pump_for(x, task, times, begin);
 }
 
+static int asked(const twi_exchange *x)
+{
+    int number = atomic_load(&x->asked);
+    for (int i = 0; i < x->base.tasks && !number; i++)
+        number = atomic_load(&x->peers[i].asked);
+    return number;
+}
+
+/* A step that waits hears of a request to end, too: what others need for theirs it gives them, and then does not wait
+ * for as long as one that nobody wants to end. */
+static void end_if_asked(twi_exchange *x, int task, const char *what, int64_t begin)
+{
+    enum { TIMES = 2 };
+    char why[TWI_REASON], awaited[250];
+    int number = asked(x);
+    long long now = twi_coarse_ns(), since = 0;
+    if (!number || atomic_compare_exchange_strong(&x->asked_ns, &since, now))
+        return;
+    double longest = TIMES * (double)atomic_load(&x->longest_ns) / 1e9, waited = seconds_since(begin);
+    longest = longest > x->base.deadline ? longest : x->base.deadline;
+    if (waited < longest || seconds_since(since) < longest)
+        return;
+    name_awaited(awaited, sizeof awaited, what, task);
+    snprintf(why, sizeof why, "asked to end by signal %d, but task %d has waited %.0f s for %s, which is there but %s",
+             number, x->base.task, waited, awaited, what ? "does not send it" : "does not take what it is sent");
+    fail_with(x, TW_DEADLINE_EXCEEDED, x->base.task, why);
+}
+
+/* What steps take, where that is longer than the deadline. */
+static void note_wait(twi_exchange *x, int64_t begin)
+{
+    if (!begin || !atomic_load(&x->warned))
+        return;
+    long long waited = twi_monotonic_ns() - begin, longest = atomic_load(&x->longest_ns);
+    while (waited > longest && !atomic_compare_exchange_strong(&x->longest_ns, &longest, waited))
+        ;
+}
+
 /* The same, whoever carries. */
 static void wait_for_task(twi_exchange *x, int task, const char *what, bool (*there)(const twi_channel *c),
                           const twi_channel *c, int times, int64_t begin)
 {
+    if (c->lane->number >= 0 && looks(times))
+        end_if_asked(x, task, what, begin);
     if (x->carrier->pump)
         twi_exchange_wait(x, task, what, times, begin);
     else if (may_wait(x, task, what, times, begin))
@@ -358,6 +403,7 @@ static bool begin_sending(twi_exchange *x, int to, int channel, size_t bytes, ui
         if (say_ended(c, error) != TW_OK)
             return false;
         if (may) {
+            note_wait(x, begin);
             *number = look_at(&c->sent.messages) % TWI_NUMBERS;
             add_to(&c->sent.messages, 1);
             add_to(&c->sent.bytes, bytes);
@@ -697,8 +743,10 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
         bool ended = atomic_load(&c->lane->ended) != TW_OK;
         twi_message *m = take_first(x, c);
-        if (m || ended)
+        if (m || ended) {
+            note_wait(x, begin);
             return m;
+        }
         begin = begin ? begin : twi_monotonic_ns();
         if (left)
             fail_for_left(x, from, what);
@@ -826,13 +874,11 @@ static bool is_to_say(twi_comm *c, const char *text)
     return !atomic_load(&x->failed) || !is_repeated(x, text);
 }
 
-static int asked(twi_comm *c, int own)
+static int say_asked(twi_comm *c, int own)
 {
     twi_exchange *x = (twi_exchange *)c;
     atomic_store(&x->asked, own);
-    for (int i = 0; i < c->tasks && !own; i++)
-        own = atomic_load(&x->peers[i].asked);
-    return own;
+    return asked(x);
 }
 
 static void abort_all(twi_comm *c, tw_status status, const char *why)
@@ -1041,7 +1087,7 @@ static void close_exchange(twi_comm *c)
 }
 
 static const twi_comm_ops exchange_ops = {send_message, receive_message, end_lane_of_all, renew_lane,
-                                          is_to_say,    asked,           abort_all,       close_exchange};
+                                          is_to_say,    say_asked,       abort_all,       close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
                             tw_error *error)

@@ -119,7 +119,9 @@ struct twi_exchange {
     pthread_cond_t ends;    /* all has failed, or is to be closed: for the beating thread */
     atomic_bool closing, failed, over;
     atomic_int asked;     /* from outside; 0: nothing */
+    atomic_llong asked_ns; /* when a wait first saw that any task was; 0: none has */
     atomic_bool warned;   /* that a wait has become longer than the deadline */
+    atomic_llong longest_ns; /* of the waits that have ended well since then */
     atomic_llong turn_ns; /* when the beating thread last had its turn */
     /* What happened first, the status it stands for, and which task has failed, gone or is silent, -1: not known. With
      * the lock. */

@@ -146,6 +146,14 @@ def queues_of_two_tasks():
     export("tf1_queues_tasks.meta")
 
 
+def queue_that_nobody_fills():
+    with tf.device("/job:worker/task:1"):
+        taken = tf.FIFOQueue(1, [tf.float32], [[]], name="empty").dequeue()
+    with tf.device("/job:worker/task:0"):
+        tf.negative(taken, name="loss")
+    export("tf1_queues_empty.meta")
+
+
 def queue_behind_a_loop():
     """One task counts, and another makes a vector so long, round by round, whose sum and length it queues."""
     with tf.device("/job:worker/task:1"):
@@ -294,8 +302,8 @@ def old():
 
 with tf.Graph().as_default():
     old()
-for make in (queues_of_two_tasks, queue_behind_a_loop, queues_behind_loops_in_loops, data_sets_of_two_tasks,
-             data_in_loops):
+for make in (queues_of_two_tasks, queue_that_nobody_fills, queue_behind_a_loop, queues_behind_loops_in_loops,
+             data_sets_of_two_tasks, data_in_loops):
     with tf.Graph().as_default():
         make()
 with open(os.path.join(HERE, "tf1.h"), "w") as file:

@@ -565,6 +565,56 @@ static void who_waits_for_longer_than_the_deadline_is_told_what_for(void **state
     assert_int_equal(warnings, PLAYERS - 1);
 }
 
+enum { ASKED = 15 };
+
+/* The second is asked to end, and the last says nothing to the first, for longer than the deadline; or what it said
+ * before came so late that more of that is no wonder. */
+static tw_status ask_for_the_end(twi_comm *c, bool late_before, tw_error *error)
+{
+    char word = 0;
+    player *all = ((player *)c)->all;
+    tw_status status = TW_OK;
+    for (int round = !late_before; round < 2 && status == TW_OK; round++) {
+        if (c->task == 2) {
+            wait_until_others_wait((player *)c);
+            if (round == 1)
+                all[1].x.base.ops->asked(&all[1].x.base, ASKED);
+            let_pass(all, round == 0 ? 3.5 : 4.5, SHORT);
+        }
+        for (int to = 0; to < 2 && c->task == 2 && status == TW_OK; to++)
+            status = c->ops->send(c, to, CHANNEL, &word, 1, error);
+        if (c->task != 2)
+            status = c->ops->receive(c, 2, CHANNEL, &word, 1, "a word", error);
+    }
+    return status == TW_OK ? twi_comm_share(c, 0, &word, 1, "the end", error) : status;
+}
+
+static tw_status ask_one_that_waits(twi_comm *c, tw_error *error)
+{
+    return ask_for_the_end(c, false, error);
+}
+
+static tw_status ask_one_that_waits_long(twi_comm *c, tw_error *error)
+{
+    return ask_for_the_end(c, true, error);
+}
+
+/* A wait in a lane, but no other. */
+static void who_is_asked_to_end_does_not_wait_for_all_patience(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    tw_set_log(hear_warning, NULL, TW_LOG_WARNING);
+    set_up(players, ask_one_that_waits);
+    play(players);
+    assert_all_end(players, TW_DEADLINE_EXCEEDED, "s for a word of task 2, which is there but does not send it", -1);
+    assert_message(players[2].error.message, "asked to end by signal 15, but task ");
+    set_up(players, ask_one_that_waits_long);
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+    tw_set_log(NULL, NULL, TW_LOG_WARNING);
+}
+
 static atomic_bool time_is_over;
 
 /* Longer than twice the deadline; then tasks 0 and 2 have something to say to each other. */
@@ -802,6 +852,7 @@ int run_exchange(void)
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
         cmocka_unit_test(what_all_say_alike_the_first_says),
         cmocka_unit_test(who_waits_for_longer_than_the_deadline_is_told_what_for),
+        cmocka_unit_test(who_is_asked_to_end_does_not_wait_for_all_patience),
         cmocka_unit_test(who_is_done_waits_for_others_beyond_the_deadline),
         cmocka_unit_test(who_is_done_sees_that_another_has_died),
         cmocka_unit_test(who_was_held_up_takes_nobody_for_lost),
