@@ -81,18 +81,21 @@ static void store(const char *path, const char *bytes, size_t size)
     assert_ok(twi_file_replace(path, bytes, size, &error));
 }
 
-/* Calls of the C library, which these stand in place of, that fail: locks so many times, and the end of a directory. */
+/* Calls of the C library, which these stand in place of, that fail: locks so many times, and the end of a directory. And
+ * who else has what is locked: -1 if nobody has yet, -2 if nobody is to. */
 static struct {
-    int locks, reason;
+    int locks, reason, copy;
     bool listing;
-} refused;
+} refused = {.copy = -2};
 
 int flock(int fd, int operation)
 {
-    if (refused.locks-- > 0) {
+    if (operation != LOCK_UN && refused.locks-- > 0) {
         errno = refused.reason;
         return -1;
     }
+    if (refused.copy == -1)
+        refused.copy = dup(fd);
     return (int)syscall(SYS_flock, fd, operation);
 }
 
@@ -883,6 +886,20 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
         assert_true(twi_file_exists(in_folder(others[i])));
     assert_int_equal(count_files(folder, ""), 7 + 3);
     assert_latest(6);
+}
+
+/* A child that begins while the directory is locked has the descriptor for as long as it runs. */
+static void a_lock_ends_with_the_saving_whoever_has_the_directory(void **state)
+{
+    (void)state;
+    refused.copy = -1;
+    assert_ok(save(6));
+    int other = open(folder, O_RDONLY | O_DIRECTORY);
+    assert_true(refused.copy >= 0 && other >= 0);
+    assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+    close(other);
+    close(refused.copy);
+    refused.copy = -2;
 }
 
 /* Whoever waits for a lock may be woken by a signal; where there are no locks, what lies there may be another's. */
@@ -2357,6 +2374,7 @@ int main(void)
         TEST(state_file_may_name_a_checkpoint_elsewhere),
         TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
         TEST(without_locks_what_others_may_be_writing_stays),
+        TEST(a_lock_ends_with_the_saving_whoever_has_the_directory),
         TEST(data_whose_index_cannot_be_looked_at_stays),
         TEST(a_process_without_an_input_has_locks_too),
         TEST(folders_without_a_name_and_names_of_odd_characters),

@@ -240,8 +240,10 @@ tw_status twi_fetch(const twi_fetch_set *set, const char *directory, const char 
         twi_files()->unlink(archive);
     }
 done:
-    if (lock >= 0)
+    if (lock >= 0) {
+        flock(lock, LOCK_UN); /* a child that has begun meanwhile has it too */
         close(lock);
+    }
     return status;
 }
 

@@ -531,8 +531,7 @@ static void delete_file(const char *path)
     }
 }
 
-/* Waits until nobody else saves in the directory; -1: there are no locks here. Closing the descriptor ends it, as the
- * end of the process does. */
+/* Waits until nobody else saves in the directory; -1: there are no locks here. The end of the process ends it, too. */
 static int lock_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), locked;
@@ -544,6 +543,16 @@ static int lock_directory(const char *path)
         fd = -1;
     }
     return fd;
+}
+
+/* Not by closing it alone: a child that has begun meanwhile has the descriptor too, and the next who waits would wait for
+ * that one's end. */
+static void unlock_directory(int fd)
+{
+    if (fd < 0)
+        return;
+    flock(fd, LOCK_UN);
+    close(fd);
 }
 
 /* Deletes what no index owns: data of deleted checkpoints, and what killed processes left behind. */
@@ -581,8 +590,7 @@ tw_status tw_checkpoint_tidy(const char *directory, const char *prefix, tw_error
         return twi_fail_file(error, "look into", directory);
     int lock = lock_directory(directory);
     sweep(directory, prefix, lock >= 0);
-    if (lock >= 0)
-        close(lock);
+    unlock_directory(lock);
     return TW_OK;
 }
 
@@ -625,8 +633,7 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
     }
     sweep(paths.directory, prefix, lock >= 0);
 done:
-    if (lock >= 0)
-        close(lock);
+    unlock_directory(lock);
     tw_checkpoint_list_close(list);
     free_paths(&paths);
     return status;
