@@ -81,8 +81,8 @@ static void store(const char *path, const char *bytes, size_t size)
     assert_ok(twi_file_replace(path, bytes, size, &error));
 }
 
-/* Calls of the C library, which these stand in place of, that fail: locks so many times, and the end of a directory. And
- * who else has what is locked: -1 if nobody has yet, -2 if nobody is to. */
+/* Calls of the C library, which these stand in place of, that fail: locks so many times, and the end of a directory.
+ * And who else has what is locked: -1 if nobody has yet, -2 if nobody is to. */
 static struct {
     int locks, reason, copy;
     bool listing;

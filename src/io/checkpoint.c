@@ -545,8 +545,8 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-/* Not by closing it alone: a child that has begun meanwhile has the descriptor too, and the next who waits would wait for
- * that one's end. */
+/* Not by closing it alone: a child that has begun meanwhile has the descriptor too, and the next who waits would wait
+ * for that one's end. */
 static void unlock_directory(int fd)
 {
     if (fd < 0)
