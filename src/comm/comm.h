@@ -26,6 +26,13 @@ enum { TWI_CHANNEL_OF_ALL, TWI_CHANNEL_OF_LANES };
 
 typedef struct twi_comm twi_comm;
 
+/* In the hands of who watches, until it does no more. */
+typedef struct twi_comm_watcher {
+    void (*lost)(void *user, tw_status status, const char *why);
+    void *user;
+    struct twi_comm_watcher *next; /* the comm's */
+} twi_comm_watcher;
+
 typedef struct twi_comm_ops {
     tw_status (*send)(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error);
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
@@ -46,6 +53,10 @@ typedef struct twi_comm_ops {
     int (*asked)(twi_comm *c, int own);
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);
+    /* For who may wait for something else than another task when all fails: w->lost() is called then, once, by a thread
+     * of the comm's, when the others have been told. Behind unwatch() no call is left. */
+    void (*watch)(twi_comm *c, twi_comm_watcher *w);
+    void (*unwatch)(twi_comm *c, twi_comm_watcher *w); /* one that does not watch is fine */
     void (*close)(twi_comm *c);                  /* frees c */
 } twi_comm_ops;
 

@@ -115,11 +115,10 @@ static double silence(const twi_exchange *x, int task)
     return (double)(now - held_up - atomic_load(&x->peers[task].heard_ns)) / 1e9;
 }
 
-/* Who is silent for too long, and for longest; -1: nobody. */
-static int find_silent(const twi_exchange *x)
+/* Who is silent for longer than that, and for longest; -1: nobody. */
+static int find_silent(const twi_exchange *x, double longest)
 {
     int late = -1;
-    double longest = x->base.deadline;
     for (int i = 0; i < x->base.tasks; i++) {
         double silent = i == x->base.task || atomic_load(&x->peers[i].left) ? 0 : silence(x, i);
         if (silent > longest) {
@@ -168,7 +167,7 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
     double waited = seconds_since(begin_ns);
     if (atomic_load(&x->closing))
         take_turn(x); /* nobody beats any more */
-    int late = find_silent(x);
+    int late = find_silent(x, x->base.deadline);
     if (late >= 0)
         fail_for_silence(x, late, what, from);
     else if (waited > x->base.deadline)
@@ -1012,6 +1011,51 @@ static void tell_all(twi_exchange *x)
     pthread_mutex_unlock(&x->lock);
 }
 
+/* Who waits for another task looks itself, and knows what for. Others wait at queues of their own, say. */
+static void look_for_silence(twi_exchange *x)
+{
+    enum { LATER = 1 }; /* seconds */
+    char why[TWI_REASON];
+    int late = find_silent(x, x->base.deadline + LATER);
+    if (late < 0)
+        return;
+    snprintf(why, sizeof why, "task %d has not been heard of for %.0f s (the deadline is %g s)", late, silence(x, late),
+             x->base.deadline);
+    fail_with(x, TW_ABORTED, late, why);
+}
+
+static void tell_watchers(twi_exchange *x)
+{
+    pthread_mutex_lock(&x->watching);
+    for (twi_comm_watcher *w = x->watchers; w; w = w->next)
+        w->lost(w->user, x->status, x->reason); /* which change no more */
+    x->told_watchers = true;
+    pthread_mutex_unlock(&x->watching);
+}
+
+static void watch(twi_comm *c, twi_comm_watcher *w)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    pthread_mutex_lock(&x->watching);
+    w->next = x->watchers;
+    x->watchers = w;
+    if (x->told_watchers)
+        w->lost(w->user, x->status, x->reason);
+    pthread_mutex_unlock(&x->watching);
+}
+
+static void unwatch(twi_comm *c, twi_comm_watcher *w)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    pthread_mutex_lock(&x->watching);
+    for (twi_comm_watcher **at = &x->watchers; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    pthread_mutex_unlock(&x->watching);
+}
+
 /* Until all ends, and so long at most: each turn costs those that compute some 30 us of their core. */
 static void rest_until_the_end(twi_exchange *x, double seconds)
 {
@@ -1042,9 +1086,12 @@ static void *beat(void *argument)
             continue;
         last = twi_monotonic_ns();
         beat_once(x);
+        look_for_silence(x);
     }
-    if (atomic_load(&x->failed))
+    if (atomic_load(&x->failed)) {
         tell_all(x);
+        tell_watchers(x);
+    }
     return NULL;
 }
 
@@ -1087,7 +1134,8 @@ static void close_exchange(twi_comm *c)
 }
 
 static const twi_comm_ops exchange_ops = {send_message, receive_message, end_lane_of_all, renew_lane,
-                                          is_to_say,    say_asked,       abort_all,       close_exchange};
+                                          is_to_say,    say_asked,       abort_all,       watch,
+                                          unwatch,      close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
                             tw_error *error)
@@ -1099,6 +1147,7 @@ tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int
     if (!x->peers)
         return twi_fail_memory(error, "joining the other tasks");
     pthread_mutex_init(&x->lock, NULL);
+    pthread_mutex_init(&x->watching, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&x->changed, &monotonic);
@@ -1158,4 +1207,5 @@ void twi_exchange_clear(twi_exchange *x)
     pthread_cond_destroy(&x->changed);
     pthread_cond_destroy(&x->ends);
     pthread_mutex_destroy(&x->lock);
+    pthread_mutex_destroy(&x->watching);
 }

@@ -128,6 +128,9 @@ struct twi_exchange {
     char reason[TWI_REASON];
     tw_status status;
     int whose;
+    pthread_mutex_t watching; /* guards both, and is held while they are called */
+    twi_comm_watcher *watchers;
+    bool told_watchers;
     pthread_t beats;
     bool beating;
 };

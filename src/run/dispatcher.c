@@ -58,7 +58,7 @@ struct twi_dispatchers {
     counter *ended;             /* number of the run that has ended */
     atomic_bool ending;         /* a step failed, or the run was cancelled */
     pthread_mutex_t lock;       /* guards all below, and when `ending` changes */
-    bool cancelled;
+    const tw_error *cancelled;  /* what all runs fail with; NULL: they do not */
     int first_failure;          /* list; -1: none, but cancelled */
 };
 
@@ -494,10 +494,12 @@ tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, const at
     return status != TW_OK ? status : start_threads(all, plan, own_list(all, plan), error);
 }
 
-void twi_dispatchers_cancel(twi_dispatchers *all)
+const tw_error twi_cancelled = {TW_CANCELLED, "the session was cancelled"};
+
+void twi_dispatchers_cancel(twi_dispatchers *all, const tw_error *why)
 {
     pthread_mutex_lock(&all->lock);
-    all->cancelled = true;
+    all->cancelled = why;
     end_early(all, -1);
     pthread_mutex_unlock(&all->lock);
 }
@@ -505,24 +507,24 @@ void twi_dispatchers_cancel(twi_dispatchers *all)
 void twi_dispatchers_reopen(twi_dispatchers *all)
 {
     pthread_mutex_lock(&all->lock);
-    all->cancelled = false;
+    all->cancelled = NULL;
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Whatever an earlier run has left is gone then. False if the session was cancelled. */
-static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds)
+/* Whatever an earlier run has left is gone then. What it fails with instead, if all do; NULL: it begins. */
+static const tw_error *begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds)
 {
     int walkers = 0;
     pthread_mutex_lock(&all->lock);
-    bool begins = !all->cancelled;
-    for (int i = 0; i < all->count && begins; i++) {
+    const tw_error *failure = all->cancelled;
+    for (int i = 0; i < all->count && !failure; i++) {
         atomic_store_explicit(&all->items[i].progress->value, 0, memory_order_relaxed);
         all->items[i].round = 0;
         plan->lists[i].error.status = TW_OK;
         plan->lists[i].error.message[0] = 0;
         walkers += walker_of(plan, i) == i;
     }
-    if (begins) {
+    if (!failure) {
         all->plan = plan;
         all->rounds = rounds;
         all->first_failure = -1;
@@ -531,7 +533,7 @@ static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds)
         atomic_store(&all->ending, false);
     }
     pthread_mutex_unlock(&all->lock);
-    return begins;
+    return failure;
 }
 
 /* Each list is walked by its dispatcher's thread, one by the caller's. */
@@ -554,7 +556,6 @@ static void walk(twi_dispatchers *all, int own)
 /* Rounds that every list has ended, and what the run ended with: NULL if well. */
 static const tw_error *end(twi_dispatchers *all, int64_t *done)
 {
-    static const tw_error cancelled = {TW_CANCELLED, "the session was cancelled"};
     const tw_error *failure = NULL;
     *done = all->rounds;
     pthread_mutex_lock(&all->lock);
@@ -562,7 +563,9 @@ static const tw_error *end(twi_dispatchers *all, int64_t *done)
         if (walker_of(all->plan, i) == i && all->items[i].round < *done)
             *done = all->items[i].round;
     if (atomic_load(&all->ending))
-        failure = all->first_failure < 0 ? &cancelled : &all->plan->lists[all->first_failure].error;
+        failure = all->first_failure >= 0 ? &all->plan->lists[all->first_failure].error
+                  : all->cancelled        ? all->cancelled
+                                          : &twi_cancelled;
     pthread_mutex_unlock(&all->lock);
     return failure;
 }
@@ -574,10 +577,11 @@ static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, int64
     *done = 0;
     if (status != TW_OK)
         return status;
-    if (!begin(all, plan, rounds))
-        return twi_fail(error, TW_CANCELLED, "the session was cancelled");
-    walk(all, own);
-    const tw_error *failure = end(all, done);
+    const tw_error *failure = begin(all, plan, rounds);
+    if (!failure) {
+        walk(all, own);
+        failure = end(all, done);
+    }
     if (failure && error)
         *error = *failure;
     return failure ? failure->status : TW_OK;

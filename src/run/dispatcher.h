@@ -31,9 +31,10 @@ tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, 
 tw_status twi_dispatchers_run(twi_dispatchers *dispatchers, twi_plan *plan, int64_t rounds, int64_t *done,
                               tw_error *error);
 
-/* The run in progress, if any, ends at its next step, and this and all later ones fail with TW_CANCELLED. Its kernels
- * that wait are the caller's to wake. */
-void twi_dispatchers_cancel(twi_dispatchers *dispatchers);
+extern const tw_error twi_cancelled; /* TW_CANCELLED, by the session's owner */
+/* The run in progress, if any, ends at its next step, and this and all later ones fail with that error, which stays the
+ * caller's and is there as long. Its kernels that wait are the caller's to wake. */
+void twi_dispatchers_cancel(twi_dispatchers *dispatchers, const tw_error *why);
 /* Between runs: later ones begin again. */
 void twi_dispatchers_reopen(twi_dispatchers *dispatchers);
 

@@ -371,7 +371,7 @@ void twi_functions_cancel(twi_called *c)
     c->cancelled = true;
     for (function *f = c->first; f; f = f->next)
         for (int i = 0; i < f->berths.count; i++)
-            twi_dispatchers_cancel(f->berths.items[i].lane->dispatchers);
+            twi_dispatchers_cancel(f->berths.items[i].lane->dispatchers, &twi_cancelled);
     pthread_cond_broadcast(&c->ended);
     pthread_mutex_unlock(&c->lock);
 }

@@ -20,6 +20,7 @@
 enum { KEPT_PLANS = 64 };
 
 static void on_failure(void *session);
+static void lose_tasks(void *session, tw_status status, const char *why);
 static int64_t oldest_run(void *session, const twi_lane *lane);
 static tw_status place(void *session, tw_error *error);
 
@@ -85,6 +86,10 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     s->planner.request.planner = &s->planner;
     TWI_TRY(make_lane(s, 0, error));
     TWI_TRY(twi_functions_create(&s->planner, on_failure, s, &s->functions, error));
+    if (s->devices->comm) {
+        s->watcher = (twi_comm_watcher){.lost = lose_tasks, .user = s};
+        s->devices->comm->ops->watch(s->devices->comm, &s->watcher);
+    }
     *result = s;
     return TW_OK;
 done:
@@ -96,6 +101,8 @@ void tw_session_destroy(tw_session *s)
 {
     if (!s)
         return;
+    if (s->watcher.lost)
+        s->devices->comm->ops->unwatch(s->devices->comm, &s->watcher);
     tw_session_cancel(s);
     twi_functions_close(s->functions); /* threads of iterators may still call, and are refused */
     for (int i = 0; i < TWI_MOST_LANES; i++) {
@@ -134,17 +141,31 @@ static void on_failure(void *session)
     pthread_mutex_unlock(&s->lock);
 }
 
-void tw_session_cancel(tw_session *s)
+/* For ever. What it was cancelled with first stays what runs fail with. */
+static void cancel(tw_session *s, const tw_error *why)
 {
-    TWI_NEED_OR(s, );
     pthread_mutex_lock(&s->lock);
-    s->cancelled = true;
+    s->cancelled = s->cancelled ? s->cancelled : why;
     for (int i = 0; i < TWI_MOST_LANES; i++)
         if (s->lanes[i])
-            twi_dispatchers_cancel(s->lanes[i]->dispatchers);
+            twi_dispatchers_cancel(s->lanes[i]->dispatchers, s->cancelled);
     twi_functions_cancel(s->functions);
     wake_waiting(s);
     pthread_mutex_unlock(&s->lock);
+}
+
+void tw_session_cancel(tw_session *s)
+{
+    TWI_NEED_OR(s, );
+    cancel(s, &twi_cancelled);
+}
+
+/* The other tasks end. A step that waits at a queue of its own would not hear of it. */
+static void lose_tasks(void *session, tw_status status, const char *why)
+{
+    tw_session *s = session;
+    twi_fail(&s->lost, status, "%s", why);
+    cancel(s, &s->lost);
 }
 
 void tw_session_cancel_lane(tw_session *s, int number)
@@ -155,7 +176,7 @@ void tw_session_cancel_lane(tw_session *s, int number)
     pthread_mutex_lock(&s->lock);
     twi_lane *lane = number >= 0 && number < TWI_MOST_LANES ? s->lanes[number] : NULL;
     if (lane) {
-        twi_dispatchers_cancel(lane->dispatchers);
+        twi_dispatchers_cancel(lane->dispatchers, s->cancelled ? s->cancelled : &twi_cancelled);
         wake_waiting(s);
     }
     for (int i = 0; given && lane && i < lane->links.count; i++)
@@ -182,7 +203,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
         return twi_fail(error, TW_INVALID_ARGUMENT, "lane %d: expected a number from 0 to %d", number, TWI_MOST_LANES - 1);
     pthread_mutex_lock(&s->lock);
     if (s->cancelled)
-        TWI_LEAVE(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
+        TWI_LEAVE(twi_fail(error, s->cancelled->status, "%s", s->cancelled->message));
     if (!s->lanes[number])
         TWI_TRY(make_lane(s, number, error));
     if (number < TWI_FIRST_GIVEN) /* those given out work behind the scenes, and may wait for ever */

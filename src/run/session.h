@@ -3,6 +3,7 @@
 #ifndef TWI_SESSION_H
 #define TWI_SESSION_H
 
+#include "comm/comm.h"
 #include "place/place.h"
 #include "run/function.h"
 
@@ -22,7 +23,9 @@ struct tw_session {
     twi_lane *lanes[TWI_MOST_LANES]; /* NULL: nothing has run there yet; lane 0 is there from the start */
     int latest_lane;             /* where a run began last, of those that were not given out */
     int lanes_taken;             /* by tw_session_take_lane(), from the last one down */
-    bool cancelled;
+    const tw_error *cancelled;   /* what all runs fail with; NULL: they do not */
+    twi_comm_watcher watcher;    /* of the other tasks, whose failure ends all runs, too: */
+    tw_error lost;
     atomic_uint look; /* at what runs do (run/part.h) */
 };
 

@@ -470,6 +470,11 @@ static void what_differs_is_told_to_all(void **state)
                    "tasks differ in what they know: task 2 has 'number 10', task 0 has 'number 9'", -1);
 }
 
+typedef struct watching {
+    tw_error error;
+    atomic_bool told;
+} watching;
+
 static tw_status be_silent(twi_comm *c, tw_error *error)
 {
     (void)error;
@@ -483,6 +488,45 @@ static void who_is_silent_is_named_by_all(void **state)
     (void)state;
     player players[PLAYERS];
     set_up(players, converse);
+    players[2].work = be_silent;
+    players[2].hangs = true;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 2 has not been heard of for", 2);
+}
+
+/* It waits for no other task, but for what the beating thread has to tell. */
+static void note_failure(void *user, tw_status status, const char *why)
+{
+    watching *w = user;
+    twi_fail(&w->error, status, "%s", why);
+    atomic_store(&w->told, true);
+}
+
+static tw_status wait_for_oneself(twi_comm *c, tw_error *error)
+{
+    watching w = {0}, late = {0};
+    twi_comm_watcher watcher = {.lost = note_failure, .user = &w}, after = {.lost = note_failure, .user = &late},
+                     gone = {.lost = note_failure};
+    c->ops->watch(c, &gone);
+    c->ops->watch(c, &watcher);
+    c->ops->unwatch(c, &gone);
+    c->ops->unwatch(c, &gone);
+    ((player *)c)->waits++; /* for itself */
+    while (!atomic_load(&w.told))
+        nap();
+    c->ops->watch(c, &after);
+    bool at_once = atomic_load(&late.told);
+    c->ops->unwatch(c, &watcher);
+    c->ops->unwatch(c, &after);
+    return at_once ? twi_fail(error, w.error.status, "%s", w.error.message)
+                   : twi_fail(error, TW_INTERNAL, "who comes later was not told");
+}
+
+static void who_is_silent_is_noticed_though_nobody_waits_for_it(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, wait_for_oneself);
     players[2].work = be_silent;
     players[2].hangs = true;
     play(players);
@@ -849,6 +893,7 @@ int run_exchange(void)
         cmocka_unit_test(who_waits_to_be_listened_to_is_told_that_nobody_will),
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),
+        cmocka_unit_test(who_is_silent_is_noticed_though_nobody_waits_for_it),
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
         cmocka_unit_test(what_all_say_alike_the_first_says),
         cmocka_unit_test(who_waits_for_longer_than_the_deadline_is_told_what_for),

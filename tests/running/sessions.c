@@ -122,36 +122,6 @@ static void those_who_wait_are_served_in_the_order_in_which_they_came(void **sta
     tw_graph_destroy(g);
 }
 
-static void cancelling_a_session_wakes_those_who_wait(void **state)
-{
-    (void)state;
-    tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1}), pair, names;
-    tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3});
-    tw_dtype text = TW_STRING;
-    tw_output empty = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL);
-    tw_output put = tw_enqueue_many(g, q, &values, 1);
-    names = tw_queue(g, TW_QUEUE_FIFO, &text, scalars, 1, NULL);
-    tw_output record = tw_reader_read(g, tw_whole_file_reader(g), names, NULL);
-    tw_dequeue_many(g, empty, 2, &pair);
-    tw_session *s = open_session(g, 0);
-    runner waiting[4];
-    start(&waiting[0], s, 1, (tw_output){put.node, -1});
-    start(&waiting[1], s, 2, pair);
-    start(&waiting[2], s, 3, record);
-    start(&waiting[3], s, 4, record); /* waits for the reader, which waits for a name */
-    wait_until_waiting(s, 3);
-    for (int i = 0; i < 4; i++)
-        assert_false(waiting[i].ended);
-    tw_session_cancel(s);
-    for (int i = 0; i < 4; i++) {
-        finish(&waiting[i]);
-        assert_int_equal(waiting[i].status, TW_CANCELLED);
-    }
-    tw_session_destroy(s);
-    tw_graph_destroy(g);
-}
-
 /* Who holds a session's graph gives it back: others plan again. */
 static void a_graph_that_was_held_is_given_back(void **state)
 {
@@ -285,7 +255,105 @@ static void note_end(twi_comm *c, int lane, tw_status status, const char *why)
     all->ended[all->num_ended++] = lane;
 }
 
-static const twi_comm_ops company_ops = {.send = hear_nothing, .receive = tell_place, .end = note_end};
+static twi_comm_watcher *watcher;
+
+static void note_watcher(twi_comm *c, twi_comm_watcher *w)
+{
+    (void)c;
+    assert_null(watcher);
+    watcher = w;
+}
+
+static void forget_watcher(twi_comm *c, twi_comm_watcher *w)
+{
+    (void)c;
+    assert_ptr_equal(watcher, w);
+    watcher = NULL;
+}
+
+static const twi_comm_ops company_ops = {.send = hear_nothing, .receive = tell_place, .end = note_end,
+                                         .watch = note_watcher, .unwatch = forget_watcher};
+
+static company others = {.comm = {.ops = &company_ops, .tasks = 3, .lane_channels = 2}};
+
+static tw_session *open_in_company(tw_graph *g);
+
+/* Runs that wait end with that, when the session is cancelled or loses the other tasks. */
+static void wake_those_who_wait(tw_session *(*open)(tw_graph *g), void (*end)(tw_session *s), tw_status status,
+                                const char *why)
+{
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1}), pair, names;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3});
+    tw_dtype text = TW_STRING;
+    tw_output empty = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL);
+    tw_output put = tw_enqueue_many(g, q, &values, 1);
+    names = tw_queue(g, TW_QUEUE_FIFO, &text, scalars, 1, NULL);
+    tw_output record = tw_reader_read(g, tw_whole_file_reader(g), names, NULL);
+    tw_dequeue_many(g, empty, 2, &pair);
+    tw_session *s = open(g);
+    runner waiting[4];
+    start(&waiting[0], s, 1, (tw_output){put.node, -1});
+    start(&waiting[1], s, 2, pair);
+    start(&waiting[2], s, 3, record);
+    start(&waiting[3], s, 4, record); /* waits for the reader, which waits for a name */
+    wait_until_waiting(s, 3);
+    for (int i = 0; i < 4; i++)
+        assert_false(waiting[i].ended);
+    end(s);
+    for (int i = 0; i < 4; i++) {
+        finish(&waiting[i]);
+        assert_int_equal(waiting[i].status, status);
+    }
+    for (int lane = 1; lane < 6; lane += 4) /* that ran, and a new one */
+        assert_fails(tw_session_run_in(s, lane, NULL, 0, &values, 1, &result, &error), status, why);
+    tw_devices *of_company = open == open_in_company ? tw_session_devices(s) : NULL;
+    if (of_company)
+        of_company->comm = &others.comm;
+    tw_session_destroy(s);
+    assert_null(watcher);
+    tw_graph_destroy(g);
+    if (of_company)
+        of_company->comm = NULL;
+    tw_devices_destroy(of_company);
+}
+
+static tw_session *open_alone(tw_graph *g)
+{
+    return open_session(g, 0);
+}
+
+static void cancelling_a_session_wakes_those_who_wait(void **state)
+{
+    (void)state;
+    wake_those_who_wait(open_alone, tw_session_cancel, TW_CANCELLED, "the session was cancelled");
+}
+
+static tw_session *open_in_company(tw_graph *g)
+{
+    tw_session_options options = TW_SIZED(tw_session_options);
+    tw_session *s = NULL;
+    tw_error error = {0};
+    assert_ok(tw_devices_create(NULL, &options.devices, &error));
+    options.devices->comm = &others.comm;
+    assert_ok(tw_session_create(g, &options, &s, &error));
+    options.devices->comm = NULL; /* runs are this task's alone */
+    return s;
+}
+
+static void lose_company(tw_session *s)
+{
+    watcher->lost(watcher->user, TW_ABORTED, "task 2 has ended before its work was done");
+    tw_session_cancel(s); /* the first reason stays */
+}
+
+static void who_waits_for_itself_hears_that_the_other_tasks_are_lost(void **state)
+{
+    (void)state;
+    wake_those_who_wait(open_in_company, lose_company, TW_ABORTED, "task 2 has ended before its work was done");
+}
 
 /* Where the stream stands that this task has drawn from so far, as far as `mine` says, and others as far as they
  * say. */
@@ -383,6 +451,7 @@ int run_sessions(void)
         cmocka_unit_test(closing_with_cancel_fails_those_who_wait_for_room),
         cmocka_unit_test(those_who_wait_are_served_in_the_order_in_which_they_came),
         cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
+        cmocka_unit_test(who_waits_for_itself_hears_that_the_other_tasks_are_lost),
         cmocka_unit_test(a_graph_that_was_held_is_given_back),
         cmocka_unit_test(cancelling_a_lane_wakes_who_waits_there),
         cmocka_unit_test(destroying_a_session_ends_runs_that_wait),
