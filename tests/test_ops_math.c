@@ -198,7 +198,8 @@ static void large_positive_matrices_have_a_root(void **state)
         for (int row = 18; row > 0; row -= 15) { /* not positive among the last, then among the first */
             product[row][row] = -1;
             op = (twt_op){.op = "Cholesky", .num_inputs = 1, .inputs = {matrix(types[t], SIDE, product[0])}};
-            assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, "Cholesky decomposition was not successful");
+            assert_ok(twt_op_run(&op, &error));
+            assert_true(isnan(tw_tensor_value(op.outputs[0], 0)) && tw_tensor_value(op.outputs[0], 1) == 0);
             twt_op_release(&op);
         }
     }

@@ -602,3 +602,20 @@ for kind in (tf.float32, tf.float16, tf.string):
     program("ignoring_" + kind.name, ignoring, {"places": i32([[0, 1], [2, 0], [1, -1]])}, {"places": i32([[1, 1], [0, 0], [1, 1]])})
 differentiate("ignoring", of(lambda x: tf.gather_nd(x, tf.constant([[0, 1], [7, 0], [0, 1]]), bad_indices_policy="IGNORE"), 2),
               {"x": eighths(2, 2)})
+# ---- linear algebra of what is not finite, not positive definite or singular ----
+
+
+def not_finite():
+    a = holder(tf.float32, [None, None], "a")
+    ones = tf.ones_like(a[:, :1])
+    sure = [tf.linalg.det(a), *tf.linalg.slogdet(a), tf.linalg.band_part(tf.linalg.cholesky(a), -1, 0),
+            tf.linalg.triangular_solve(a, ones), tf.linalg.triangular_solve(a, ones, lower=False, adjoint=True),
+            tf.linalg.qr(a)[1], tf.linalg.svd(a, compute_uv=False)]
+    return {"": sure, "solved": [tf.linalg.solve(a, ones), tf.linalg.inv(a)], "eigen": [tf.linalg.eigvalsh(a)]}
+
+
+NAN = np.nan
+SQUARES = [[[4, 2], [NAN, 1]], [[1, NAN], [1, 1]], np.full((3, 3), NAN), np.diag([1, NAN, 2]), [[0, NAN], [0, 1]], [[-1, 2], [2, 1]]]
+program("not_finite", not_finite, *[{"a": f32(a)} for a in SQUARES], *[({"a": f32(a)}, "solved") for a in SQUARES[:2]],
+        ({"a": f32(SQUARES[2])}, "solved", "not invertible"),
+        ({"a": f32(SQUARES[0])}, "eigen", "Self-adjoint eigen decomposition was not successful"))

@@ -66,7 +66,7 @@ static bool NAME(factor)(NUMBER *a, int64_t la, int64_t m, int64_t n, int64_t *p
         for (int64_t row = i + 1; row < m; row++)
             if (SIZE(a[row * la + i]) > SIZE(a[pivot * la + i]))
                 pivot = row;
-        if (!(SIZE(a[pivot * la + i]) > 0))
+        if (SIZE(a[pivot * la + i]) == 0)
             return false;
         pivots[i] = pivot;
         if (pivot != i)
@@ -80,10 +80,16 @@ static bool NAME(factor)(NUMBER *a, int64_t la, int64_t m, int64_t n, int64_t *p
     return true;
 }
 
+/* As factor() does, of a square; false as well, as in TensorFlow, where the first pivot is NaN. */
+static bool NAME(factor_sure)(NUMBER *a, int64_t n, int64_t *pivots)
+{
+    return NAME(factor)(a, n, n, n, pivots) && !(n > 0 && isnan(SIZE(*a)));
+}
+
 /* Solves a x = b, in place of b [n,k]; a is lost. */
 static bool NAME(solve_any)(NUMBER *a, int64_t n, NUMBER *b, int64_t k, int64_t *pivots)
 {
-    if (!NAME(factor)(a, n, n, n, pivots))
+    if (!NAME(factor_sure)(a, n, pivots))
         return false;
     NAME(exchange)(b, k, k, pivots, n);
     NAME(solve)(false, true, a, n, n, b, k, k);
@@ -100,7 +106,8 @@ static void NAME(adjoint)(const NUMBER *a, int64_t la, int64_t m, int64_t n, NUM
             to[j * lt + i] = CONJUGATE(a[i * la + j]);
 }
 
-/* The lower triangle of a becomes l with l l^H = a; `rest` has room for n n / 4 numbers. False: a is not positive. */
+/* The lower triangle of a becomes l with l l^H = a; `rest` has room for n n / 4 numbers. False: a is not positive;
+ * what is NaN is no reason. */
 static bool NAME(cholesky)(NUMBER *a, int64_t la, int64_t n, NUMBER *rest)
 {
     int64_t half = n / 2, low = n - half;
@@ -122,7 +129,7 @@ static bool NAME(cholesky)(NUMBER *a, int64_t la, int64_t n, NUMBER *rest)
             NUMBER sum = a[i * la + j];
             for (int64_t k = 0; k < j; k++)
                 sum -= a[i * la + k] * CONJUGATE(a[j * la + k]);
-            if (i == j && !(PART(sum) > 0))
+            if (i == j && PART(sum) <= 0)
                 return false;
             a[i * la + j] = i == j ? sqrt(PART(sum)) : sum / PART(a[j * la + j]);
         }
@@ -141,7 +148,7 @@ static double NAME(reflection)(NUMBER *x, int64_t n, NUMBER *tau)
         tail += SQUARE(x[i]);
     *tau = 0;
     x[0] = 1;
-    if (!(tail > 0) && !(SQUARE(first) > PART(first) * PART(first))) /* nothing is below, and it is real */
+    if (tail == 0 && !(SQUARE(first) > PART(first) * PART(first))) /* nothing is below, and it is real */
         return PART(first);
     size = sqrt(SQUARE(first) + tail);
     double beta = PART(first) >= 0 ? -size : size;

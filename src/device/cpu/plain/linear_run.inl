@@ -60,6 +60,20 @@ static void NAME(write)(const twi_run *r, int output, int64_t b, int64_t count, 
         NAME(put_number)(r->output_operands[output].dtype, r->outputs[output], b * count + i, from[i]);
 }
 
+static bool NAME(is_finite)(const NUMBER *a, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!(SIZE(a[i]) <= DBL_MAX))
+            return false;
+    return true;
+}
+
+static void NAME(fill_nan)(NUMBER *a, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        a[i] = NAN;
+}
+
 /* Rows of a [m,n] as columns. */
 static void NAME(write_columns)(const twi_run *r, int output, int64_t b, int64_t m, int64_t n, const NUMBER *a)
 {
@@ -105,9 +119,9 @@ static tw_status NAME(run_determinant)(const twi_run *r)
     int64_t *pivots = (int64_t *)(a + n * n);
     for (int64_t i = 0; i < s->batches; i++) {
         NAME(read)(r, 0, i, n, n, false, a);
-        bool some = NAME(factor)(a, n, n, n, pivots);
-        NUMBER product = some, sign = some;
-        double size = some ? 0 : -INFINITY;
+        bool finite = NAME(is_finite)(a, n * n), some = NAME(factor)(a, n, n, n, pivots);
+        NUMBER product = some || finite ? some : NAN, sign = product;
+        double size = some ? 0 : finite ? -INFINITY : NAN;
         for (int64_t k = 0; k < n && some; k++) {
             NUMBER pivot = pivots[k] == k ? a[k * n + k] : -a[k * n + k];
             product *= pivot;
@@ -130,7 +144,7 @@ static tw_status NAME(run_lu)(const twi_run *r)
     bool wide = r->output_operands[1].dtype == TW_INT64;
     for (int64_t b = 0; b < s->batches; b++) {
         NAME(read)(r, 0, b, n, n, false, a);
-        if (!NAME(factor)(a, n, n, n, pivots))
+        if (!NAME(factor_sure)(a, n, pivots))
             return NAME(fail_singular)(r);
         NAME(write)(r, 0, b, n * n, a);
         for (int64_t i = 0; i < n; i++)
@@ -175,9 +189,6 @@ static tw_status NAME(run_triangular)(const twi_run *r)
         find_pair(s, i, &first, &second);
         NAME(read)(r, 0, first, n, n, s->flags & ADJOINT, a);
         NAME(read)(r, 1, second, n, k, false, b);
-        for (int64_t j = 0; j < n; j++)
-            if (!(SIZE(a[j * n + j]) > 0))
-                return NAME(fail_singular)(r);
         NAME(solve)(upper, false, a, n, n, b, k, k);
         NAME(write)(r, 0, i, n * k, b);
     }
@@ -277,7 +288,9 @@ static tw_status NAME(run_least_squares)(const twi_run *r)
     for (int64_t i = 0; i < s->batches; i++) {
         NAME(read)(r, 0, i, m, n, false, a);
         NAME(read)(r, 1, i, m, k, false, b);
-        if (s->flags & SURE)
+        if (s->flags & SURE && !NAME(is_finite)(a, m * n))
+            NAME(fill_nan)(x, n * k);
+        else if (s->flags & SURE)
             NAME(solve_nearest)(a, m, n, b, k, x, rest);
         else if (!NAME(solve_normal)(a, m, n, l, b, k, x, rest))
             return twi_fail(
@@ -299,9 +312,8 @@ static tw_status NAME(run_cholesky)(const twi_run *r)
     NUMBER *a = r->workspace;
     for (int64_t b = 0; b < s->batches; b++) {
         NAME(read)(r, 0, b, n, n, false, a);
-        if (!NAME(cholesky)(a, n, n, a + n * n))
-            return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                            "'%s': Cholesky decomposition was not successful. The input might not be valid.", r->node);
+        if (!NAME(cholesky)(a, n, n, a + n * n)) /* no error, as in TensorFlow 2: training goes on, and shows it */
+            NAME(fill_nan)(a, n * n);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = i + 1; j < n; j++)
                 a[i * n + j] = 0;
@@ -371,6 +383,10 @@ static tw_status NAME(run_eigen)(const twi_run *r)
         for (int64_t i = 0; i < n; i++) /* the lower triangle counts */
             for (int64_t k = i + 1; k < n; k++)
                 a[i * n + k] = CONJUGATE(a[k * n + i]);
+        if (!NAME(is_finite)(a, n * n))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "'%s': Self-adjoint eigen decomposition was not successful. The input might not be valid.",
+                            r->node);
         NAME(diagonalize)(a, n, vectors ? v : NULL, d, tau, room);
         NAME(write_values)(r, 0, b, n, d);
         if (vectors)
@@ -389,7 +405,16 @@ static tw_status NAME(run_svd)(const twi_run *r)
     double *d = (double *)(tau + 2 * p);
     for (int64_t b = 0; b < s->batches; b++) {
         NAME(read)(r, 0, b, m, n, wide, a);
-        NAME(decompose)(a, longer, p, width, vectors ? u : NULL, vectors ? v : NULL, d, tau, room);
+        if (NAME(is_finite)(a, m * n)) {
+            NAME(decompose)(a, longer, p, width, vectors ? u : NULL, vectors ? v : NULL, d, tau, room);
+        } else {
+            for (int64_t i = 0; i < p; i++)
+                d[i] = NAN;
+            if (vectors) {
+                NAME(fill_nan)(u, width * longer);
+                NAME(fill_nan)(v, p * p);
+            }
+        }
         NAME(write_values)(r, 0, b, p, d);
         if (vectors) {
             NAME(write_columns)(r, wide ? 2 : 1, b, width, longer, u);
