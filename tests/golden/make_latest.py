@@ -619,3 +619,24 @@ SQUARES = [[[4, 2], [NAN, 1]], [[1, NAN], [1, 1]], np.full((3, 3), NAN), np.diag
 program("not_finite", not_finite, *[{"a": f32(a)} for a in SQUARES], *[({"a": f32(a)}, "solved") for a in SQUARES[:2]],
         ({"a": f32(SQUARES[2])}, "solved", "not invertible"),
         ({"a": f32(SQUARES[0])}, "eigen", "Self-adjoint eigen decomposition was not successful"))
+
+# ---- gradients in sixteen bits of a list that a loop reads twice, and of an array ----
+
+
+def read_twice(dtype, new):
+    def build():
+        (tf.enable_control_flow_v2 if new else tf.disable_control_flow_v2)()
+        x = holder(dtype, [3, 2], "x")
+        read = tf.TensorArray(dtype, 3, clear_after_read=False).unstack(x)
+        total = tf.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t + read.read(i) * read.read(2 - i)), [0, x[0]])[1]
+        gradient = tf.gradients(total, x)[0]
+        tf.disable_control_flow_v2()
+        return [total, gradient]
+
+    name = "read_twice_%s_%d" % (dtype.name, new)
+    program(name, build, {"x": eighths(3, 2).astype(dtype.as_numpy_dtype)})
+
+
+for dtype in (tf.float16, tf.bfloat16):
+    for new in (False, True):
+        read_twice(dtype, new)

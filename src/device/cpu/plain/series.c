@@ -219,6 +219,18 @@ tw_status twi_add_elements(const twi_run *r, tw_dtype dtype, void *to, const voi
         ADD(uint32_t); /* sums of integers wrap around */
     case TW_INT64:
         ADD(uint64_t);
+    case TW_FLOAT16:
+        for (size_t i = 0; i < bytes / sizeof(uint16_t); i++) {
+            float sum = tw_half_to_float(((uint16_t *)to)[i]) + tw_half_to_float(((const uint16_t *)from)[i]);
+            ((uint16_t *)to)[i] = tw_float_to_half(sum);
+        }
+        return TW_OK;
+    case TW_BFLOAT16:
+        for (size_t i = 0; i < bytes / sizeof(uint16_t); i++) {
+            float sum = tw_bfloat16_to_float(((uint16_t *)to)[i]) + tw_bfloat16_to_float(((const uint16_t *)from)[i]);
+            ((uint16_t *)to)[i] = tw_float_to_bfloat16(sum);
+        }
+        return TW_OK;
 #undef ADD
     default:
         return twi_fail(r->error, TW_UNIMPLEMENTED, "elements of %s in a stack, an array or a list are added",
