@@ -89,8 +89,8 @@ static twt_op made(const table *t, tw_dtype dtype, layout how, int64_t elements)
             put_value(t, op.inputs[k], i, k == 0 ? x : y);
         }
         char *bytes = op.inputs[k]->data;
-        size_t first = (size_t)period * tw_dtype_size(dtype), all = (size_t)op.inputs[k]->elements * tw_dtype_size(dtype);
-        for (size_t at = first; at < all; at++)
+        size_t size = tw_dtype_size(dtype), first = (size_t)period * size;
+        for (size_t at = first; at < (size_t)op.inputs[k]->elements * size; at++)
             bytes[at] = bytes[at - first];
     }
     return op;
