@@ -439,7 +439,7 @@ static const char *name_in_checkpoint(const work *w, const char *name)
 typedef struct cargo {
     const work *work;
     tw_checkpoint *own;     /* NULL: the graph is no SavedModel */
-    const char **names;     /* by the number of a variable's handle; NULL: it has its own in the graph */
+    const char **names;     /* by the number of a variable's handle; NULL: its own in the graph; "": it is left out */
     tw_named_tensor *items; /* all that is saved beside variables, the tables' first */
     int count;
 } cargo;
@@ -462,31 +462,61 @@ static bool is_held(const cargo *c, const char *name)
     return false;
 }
 
+static bool has_value(const work *w, const tw_variable *variable)
+{
+    tw_tensor *value = NULL;
+    bool has = tw_session_get_variable(w->session, variable, &value, NULL) == TW_OK;
+    tw_tensor_release(value);
+    return has;
+}
+
+/* By which keys the variables go. An object of Keras's has two in the graph, one of its name and a copy of it called
+ * "Variable", and either may be what is trained, so a key is first that of one that the run needs; among others alike
+ * the graph's own restoring knows more than a name. The other, and what nothing gives a value, is left out. */
+static tw_status name_variables(cargo *c, bool *taken, tw_error *error)
+{
+    const tw_graph *graph = c->work->graph;
+    bool *needed = calloc((size_t)tw_graph_num_nodes(graph) + 1, sizeof *needed);
+    if (!needed) {
+        snprintf(error->message, sizeof error->message, "out of memory");
+        return error->status = TW_RESOURCE_EXHAUSTED;
+    }
+    mark_needed(c->work, needed);
+    for (int rank = 0; rank < 4; rank++)
+        for (int i = 0; i < tw_graph_num_variables(graph); i++) {
+            const tw_variable *variable = tw_graph_variable(graph, i);
+            bool is_spare = !is_needed(needed, variable->handle);
+            if (rank != 2 * is_spare + !keys_of(&c->work->keys, variable->handle.node, 0))
+                continue;
+            const char *key = keys_of_variable(&c->work->keys, c->own, variable);
+            const char **name = &c->names[tw_node_number(variable->handle.node)];
+            int at = key ? tw_checkpoint_find(c->own, key) : -1;
+            if (at >= 0 && !taken[at])
+                *name = key;
+            else if (is_spare && (at >= 0 || !has_value(c->work, variable)))
+                *name = "";
+            if (at >= 0)
+                taken[at] = true;
+        }
+    free(needed);
+    return TW_OK;
+}
+
 /* Each of the own checkpoint's tensors goes by: as a variable's value, a table's, or as it is. */
 static tw_status fill_cargo(cargo *c, bool *taken, tw_error *error)
 {
-    const tw_graph *graph = c->work->graph;
     int tables = c->count;
-    for (int i = 0; i < tw_graph_num_variables(graph); i++) {
-        const tw_variable *variable = tw_graph_variable(graph, i);
-        const char *key = keys_of_variable(&c->work->keys, c->own, variable);
-        int at = key ? tw_checkpoint_find(c->own, key) : -1;
-        if (at < 0 || taken[at])
-            continue;
-        taken[at] = true;
-        c->names[tw_node_number(variable->handle.node)] = key;
-    }
-    for (int i = 0; i < tw_checkpoint_count(c->own); i++) {
+    tw_status status = name_variables(c, taken, error);
+    for (int i = 0; i < tw_checkpoint_count(c->own) && status == TW_OK; i++) {
         const char *name = tw_checkpoint_name(c->own, i);
         tw_tensor *value = NULL;
         if (taken[i] || (tables && is_held(c, name)))
             continue;
-        tw_status status = tw_checkpoint_read(c->own, name, &value, error);
-        if (status != TW_OK)
-            return status;
-        c->items[c->count++] = (tw_named_tensor){name, value, NULL};
+        status = tw_checkpoint_read(c->own, name, &value, error);
+        if (status == TW_OK)
+            c->items[c->count++] = (tw_named_tensor){name, value, NULL};
     }
-    return TW_OK;
+    return status;
 }
 
 static tw_status load_cargo(cargo *c, tw_error *error)
@@ -627,10 +657,8 @@ static const char *name_if_empty(void *user, const char *name)
 {
     const source *from = user;
     const tw_variable *variable = tw_graph_find_variable(from->work->graph, name);
-    tw_tensor *value = NULL;
-    bool has = !variable || tw_session_get_variable(from->work->session, variable, &value, NULL) == TW_OK;
+    bool has = !variable || has_value(from->work, variable);
     const char *key = has ? NULL : key_by_name(from->checkpoint, variable);
-    tw_tensor_release(value);
     return key ? key : "";
 }
 

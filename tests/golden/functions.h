@@ -15,6 +15,7 @@ static const golden_function golden_functions[] = {
     {"optimized", {4.95286322, 4.47156572, 4.15437698, 3.88111401, 3.62644696}},
     {"implemented_twice", {1.421875, 1.421875, 1.421875, 1.421875, 1.421875}},
 };
-/* After functions/later/objects was restored; of functions/told. */
+/* After functions/later/objects was restored; of functions/told; of functions/objects. */
 static const golden_function golden_later = {"optimized", {3.38222599, 3.14569712, 2.91626477, 2.69425583, 2.48034644}};
 static const golden_function golden_told = {"told", {7.125, 9.75, 12.375, 15, 17.625}};
+static const golden_function golden_objects = {"objects", {43.125, 132.5, 358.125, 897.5, 2144.625}};

@@ -14,6 +14,7 @@ os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import function
@@ -238,6 +239,22 @@ def with_a_file(folder):
     return losses_of(tf.saved_model.load(folder + "/functions/told").signatures["told"])
 
 
+def with_objects(folder):
+    """Keras's variables, each of which the graph has twice: of one the function knows the object's, of the other the
+    value's own, which another key has, too."""
+    objects = tf.Module()
+    rate, weight = keras.Variable([3.0, 4.0], name="rate"), keras.Variable([1.0, 2.0], name="weight")
+    objects.values, objects.objects = [weight.value], [rate, weight]
+
+    def step(x):
+        weight.assign(weight + x)
+        rate.assign(rate * 2.0 + weight)
+        return {"loss": tf.reduce_sum(weight * rate)}
+    step = tf.function(step, input_signature=[tf.TensorSpec([], name="x")])
+    tf.saved_model.save(objects, folder + "/functions/objects", signatures={"objects": step})
+    return losses_of(tf.saved_model.load(folder + "/functions/objects").signatures["objects"])
+
+
 def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -249,6 +266,7 @@ def main():
         tf.train.Checkpoint(loaded).write(folder + "/functions/later/objects")
         later = losses_of(loaded.signatures["optimized"])
         told = with_a_file(folder)
+        objects = with_objects(folder)
         with tarfile.open(os.path.join(HERE, "functions.tar.gz"), "w:gz", compresslevel=9) as archive:
             for name in files_in(folder + "/functions"):
                 with open(os.path.join(folder, "functions", name), "rb") as file:
@@ -263,10 +281,11 @@ def main():
         file.write("/* functions.h - written by make_functions.py with TensorFlow %s: what the signatures of functions.tar.gz give. */\n"
                    "typedef struct golden_function {\n    const char *name;\n    float losses[%d];\n} golden_function;\n"
                    "static const golden_function golden_functions[] = {\n%s\n};\n"
-                   "/* After functions/later/objects was restored; of functions/told. */\n"
+                   "/* After functions/later/objects was restored; of functions/told; of functions/objects. */\n"
                    "static const golden_function golden_later = %s;\nstatic const golden_function golden_told = %s;\n"
+                   "static const golden_function golden_objects = %s;\n"
                    % (tf.__version__, STEPS, "\n".join("    %s," % row(*r) for r in rows), row("optimized", later),
-                      row("told", told)))
+                      row("told", told), row("objects", objects)))
 
 
 main()
