@@ -92,7 +92,7 @@ done
 train 2 KILL-on $(($(newest KILL-on) + 1)) --resume || fail "the run did not go on"
 
 # So does a step that waits for what another task does not send, long before its patience is over; that one, where a
-# queue stays empty, is killed with them. Most of it is waiting, too.
+# queue stays empty, hears of it. Most of it is waiting, too.
 # shellcheck disable=SC2016 # the tasks' shells expand it
 "$tower" launch -n 2 --deadline 3 -- bash -c 'echo $$ > "empty-$TOWER_TASK"; exec "$@"' bash "$tower" run \
     "$here/golden/tf1_queues_empty.meta" --fetch loss > empty.log 2>&1 &
@@ -379,7 +379,8 @@ fi
 
 wait "$waits"
 [ $? -eq 143 ] || fail "a step that waits and is asked to end: the launcher did not end with 143"
-[ "$(grep -c '^tower run: asked to end by signal 15, but task 0 has waited .* for .* of task 1' empty.log)" -eq 1 ] ||
-    fail "what a step waits for that is asked to end is not told"
+[ "$(grep -c '^tower run: asked to end by signal 15, but task 0 has waited .* for .* of task 1' empty.log)" -eq 2 ] ||
+    fail "what a step waits for that is asked to end is not told by it and the task that hears of it"
+! grep -q 'killed' empty.log || fail "a task that waits at a queue of its own does not hear that the other has failed"
 
 echo "all tasks agree"
