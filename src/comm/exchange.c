@@ -1024,8 +1024,12 @@ static void look_for_silence(twi_exchange *x)
     fail_with(x, TW_ABORTED, late, why);
 }
 
+/* Who waits for another task ends by itself meanwhile, and says at which node. */
 static void tell_watchers(twi_exchange *x)
 {
+    const double later = 0.3; /* seconds */
+    for (int64_t begin = twi_monotonic_ns(); seconds_since(begin) < later && !atomic_load(&x->closing);)
+        sleep_ns(1000000);
     pthread_mutex_lock(&x->watching);
     for (twi_comm_watcher *w = x->watchers; w; w = w->next)
         w->lost(w->user, x->status, x->reason); /* which change no more */
