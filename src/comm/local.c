@@ -88,13 +88,15 @@ static bool local_put(twi_exchange *x, int task, const twi_header *header, const
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-/* A look a fifth of a second at least whether all has failed: then it is of no use. */
-static bool get_bytes(line *from, void *data, size_t bytes)
+/* Within a message a look a fifth of a second at least whether all has failed: then it is of no use, and whoever waits
+ * for it waits until it is given up. Between two others may still say that they have failed as well, however late. */
+static bool get_bytes(line *from, void *data, size_t bytes, bool within)
 {
     char *at = data;
     while (bytes > 0) {
         ssize_t n = recv(from->socket, at, bytes, 0);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN) && !atomic_load(&from->all->x.failed))
+        bool goes_on = !(within || at != (char *)data) || !atomic_load(&from->all->x.failed);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN) && goes_on)
             continue;
         if (n <= 0)
             return false;
@@ -110,12 +112,12 @@ static void *read_all(void *argument)
     line *from = argument;
     twi_exchange *x = &from->all->x;
     twi_header header;
-    while (get_bytes(from, &header, sizeof header)) {
+    while (get_bytes(from, &header, sizeof header, false)) {
         atomic_load_explicit(&from->sent, memory_order_acquire);
         twi_message *m = twi_exchange_room(x, from->task, &header);
         if (!m)
             return NULL;
-        if (!get_bytes(from, m->data, m->bytes)) {
+        if (!get_bytes(from, m->data, m->bytes, true)) {
             twi_exchange_drop(x, m);
             break;
         }
