@@ -37,11 +37,13 @@ typedef struct local {
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Whether all was sent. One that is not patient waits only when it has begun, and none for a task that is done. */
-static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool patient)
+/* Whether all was sent. One that is not patient waits only when it has begun, and none for a task that is done. When all
+ * fails a message that has `begun` goes on while there is room, for a while: that all has failed can be told behind it. */
+static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool patient, bool begun)
 {
+    const int64_t while_ns = 500000000;
     const char *at = data;
-    int64_t begin = twi_monotonic_ns();
+    int64_t begin = twi_monotonic_ns(), failed_ns = 0;
     while (bytes > 0) {
         ssize_t n = send(to->socket, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) {
@@ -52,9 +54,10 @@ static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool p
         if (errno != EAGAIN || (!patient && at == (const char *)data))
             return false;
         struct pollfd room = {.fd = to->socket, .events = POLLOUT};
-        poll(&room, 1, 100);
-        if (!twi_exchange_goes_on(&l->x, begin, NULL, to->task) ||
-            atomic_load(&l->x.peers[to->task].left))
+        bool has_room = poll(&room, 1, 100) > 0, goes_on = twi_exchange_goes_on(&l->x, begin, NULL, to->task);
+        failed_ns = goes_on || failed_ns ? failed_ns : twi_monotonic_ns();
+        bool ends = (begun || at != (const char *)data) && has_room && twi_monotonic_ns() - failed_ns < while_ns;
+        if (atomic_load(&l->x.peers[to->task].left) || !(goes_on || ends))
             return false;
     }
     return true;
@@ -65,11 +68,11 @@ static bool put_message(local *l, line *to, const twi_header *header, const void
     char both[sizeof *header + SHORT];
     size_t bytes = (size_t)header->bytes;
     if (bytes > SHORT)
-        return put_bytes(l, to, header, sizeof *header, patient) && put_bytes(l, to, data, bytes, true);
+        return put_bytes(l, to, header, sizeof *header, patient, false) && put_bytes(l, to, data, bytes, true, true);
     memcpy(both, header, sizeof *header);
     if (bytes)
         memcpy(both + sizeof *header, data, bytes);
-    return put_bytes(l, to, both, sizeof *header + bytes, patient);
+    return put_bytes(l, to, both, sizeof *header + bytes, patient, false);
 }
 
 static bool local_put(twi_exchange *x, int task, const twi_header *header, const void *data, bool patient)

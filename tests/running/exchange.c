@@ -626,8 +626,9 @@ static tw_status ask_for_the_end(twi_comm *c, bool late_before, tw_error *error)
             while (round == 1 && atomic_load(&all[1].x.asked_ns) == 0) /* its wait counts from then on */
                 nap();
             let_pass(all, round == 0 ? 3.5 : 4.5, SHORT);
-            while (!late_before && !has_one_failed(all)) /* it looks only now and then */
-                nap();
+            for (int i = 0; i < PLAYERS && !late_before; i++) /* it looks only now and then, and tells the others */
+                while (!atomic_load(&all[i].x.failed))
+                    nap();
         }
         for (int to = 0; to < 2 && c->task == 2 && status == TW_OK; to++)
             status = c->ops->send(c, to, CHANNEL, &word, 1, error);
