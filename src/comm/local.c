@@ -37,8 +37,8 @@ typedef struct local {
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Whether all was sent. One that is not patient waits only when it has begun, and none for a task that is done. When all
- * fails a message that has `begun` goes on while there is room, for a while: that all has failed can be told behind it. */
+/* Whether all was sent. One that is not patient waits only when it has begun, and none for a task that is done. When
+ * all fails a message that has `begun` goes on while there is room, for a while: then that can be told behind it. */
 static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool patient, bool begun)
 {
     const int64_t while_ns = 500000000;
