@@ -362,6 +362,28 @@ static void weights_of_classes_may_stand_in_a_file(void **state)
     assert_int_equal(sample_unigrams("vocabulary.txt", NULL, 0, read, &error), TW_NOT_FOUND);
 }
 
+/* Rounds take time, and no more than a user could want. */
+static void a_shuffle_of_indices_has_so_many_rounds_at_most(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rounds;
+        const char *words;
+    } cases[] = {{-2, "an even number from 4 on"}, {4, NULL}, {65536, NULL}, {65538, "expected at most 65536"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tw_error error = {0};
+        twt_op op = {.op = "RandomIndexShuffle", .num_inputs = 3, .attrs = {tw_attr_int("rounds", cases[i].rounds)},
+                     .num_attrs = 1};
+        op.inputs[0] = tw_tensor_from(TW_INT32, TW_SCALAR, (int32_t[]){3});
+        op.inputs[1] = tw_tensor_from(TW_INT32, TW_SHAPE(3), (int32_t[]){1, 2, 3});
+        op.inputs[2] = tw_tensor_from(TW_INT32, TW_SCALAR, (int32_t[]){9});
+        tw_status status = twt_op_run(&op, &error);
+        assert_int_equal(status, cases[i].words ? TW_INVALID_ARGUMENT : TW_OK);
+        assert_message(error.message, cases[i].words ? cases[i].words : "");
+        twt_op_release(&op);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +396,7 @@ int main(void)
         cmocka_unit_test(an_empty_integer_range_is_refused),
         cmocka_unit_test(a_dimension_below_zero_is_refused_whether_it_is_fed_or_not),
         cmocka_unit_test(weights_of_classes_may_stand_in_a_file),
+        cmocka_unit_test(a_shuffle_of_indices_has_so_many_rounds_at_most),
         cmocka_unit_test(random_nodes_are_not_computed_in_advance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,10 +176,13 @@ static tw_status kept_samples_shape(twi_inference *c)
 /* index and max_index: scalars or vectors; seed [3] or one for each index */
 static tw_status index_shuffle_shape(twi_inference *c)
 {
+    enum { MOST_ROUNDS = 1 << 16 }; /* the designers make 32 to 72; more only serve hostile graphs */
     tw_shape index = c->inputs[0], seed = c->inputs[1], most = c->inputs[2];
     int64_t rounds = twi_attr_int(c->attrs, "rounds", 4), n = -1;
     if (rounds < 4 || rounds % 2 != 0)
         return TWI_REFUSE(c, "rounds is %lld, expected an even number from 4 on", (long long)rounds);
+    if (rounds > MOST_ROUNDS)
+        return TWI_REFUSE(c, "rounds is %lld, expected at most %d", (long long)rounds, MOST_ROUNDS);
     if (index.rank > 1 || most.rank > 1)
         return TWI_REFUSE(c, "%s has rank %d, expected a scalar or a vector", index.rank > 1 ? "index" : "max_index",
                           index.rank > 1 ? index.rank : most.rank);
