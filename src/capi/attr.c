@@ -40,7 +40,7 @@ static const tw_attr *find_attr(TF_Operation *oper, const char *name, TF_Status 
     return attr;
 }
 
-static TF_AttrType type_of(tw_attr_kind kind)
+TF_AttrType type_of_kind(tw_attr_kind kind)
 {
     switch (kind) {
     case TW_ATTR_STRING:
@@ -65,9 +65,14 @@ static TF_AttrType type_of(tw_attr_kind kind)
     }
 }
 
+bool is_list_kind(tw_attr_kind kind)
+{
+    return kind >= TW_ATTR_INTS;
+}
+
 static bool is_list(const tw_attr *attr)
 {
-    return attr->kind ? attr->kind >= TW_ATTR_INTS : attr->count >= 0;
+    return attr->kind ? is_list_kind(attr->kind) : attr->count >= 0;
 }
 
 static int64_t total_size(const tw_attr *attr)
@@ -101,7 +106,7 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation *oper, const char *attr
         return metadata;
     metadata.is_list = is_list(attr);
     metadata.list_size = is_list(attr) ? attr->count : -1;
-    metadata.type = attr->kind ? type_of(attr->kind) : (TF_AttrType)attr->i;
+    metadata.type = attr->kind ? type_of_kind(attr->kind) : (TF_AttrType)attr->i;
     metadata.total_size = total_size(attr);
     return metadata;
 }
@@ -121,7 +126,7 @@ static const tw_attr *find_kind(TF_Operation *oper, const char *name, tw_attr_ki
         set_status(status, TF_INVALID_ARGUMENT, "Value for '%s' is not a list.", name);
     else
         set_status(status, TF_INVALID_ARGUMENT, "Attribute '%s' is not a %s%s", name, list ? "list of " : "",
-                   words[type_of(kind)]);
+                   words[type_of_kind(kind)]);
     return NULL;
 }
 

@@ -152,6 +152,10 @@ const tw_attr *attr_of(const TF_Operation *oper, const char *name);
 const unsigned char *bools_of(const tw_attr *attr); /* of such a list */
 tw_status write_node_def(wire *def, const TF_Operation *oper, tw_error *error);
 
+/* -- attr.c -- */
+TF_AttrType type_of_kind(tw_attr_kind kind); /* of lists that of their items */
+bool is_list_kind(tw_attr_kind kind);
+
 /* -- import.c -- */
 /* The prefix, or PREFIX_1 and so on: one that no node has, of a graph whose lock is held. To be freed; NULL: memory ran
  * out. */

@@ -276,25 +276,14 @@ int TFE_OpGetOutputLength(TFE_Op *op, const char *output_name, TF_Status *status
 TF_AttrType TFE_OpNameGetAttrType(TFE_Context *ctx, const char *op_or_function_name, const char *attr_name,
                                   unsigned char *is_list, TF_Status *status)
 {
-    static const struct {
-        TF_AttrType type;
-        bool is_list;
-    } kinds[] = {
-        [TW_ATTR_INT] = {TF_ATTR_INT, false},        [TW_ATTR_FLOAT] = {TF_ATTR_FLOAT, false},
-        [TW_ATTR_BOOL] = {TF_ATTR_BOOL, false},      [TW_ATTR_TYPE] = {TF_ATTR_TYPE, false},
-        [TW_ATTR_STRING] = {TF_ATTR_STRING, false},  [TW_ATTR_SHAPE] = {TF_ATTR_SHAPE, false},
-        [TW_ATTR_TENSOR] = {TF_ATTR_TENSOR, false},  [TW_ATTR_INTS] = {TF_ATTR_INT, true},
-        [TW_ATTR_FLOATS] = {TF_ATTR_FLOAT, true},    [TW_ATTR_TYPES] = {TF_ATTR_TYPE, true},
-        [TW_ATTR_STRINGS] = {TF_ATTR_STRING, true},  [TW_ATTR_SHAPES] = {TF_ATTR_SHAPE, true},
-    };
     *is_list = 0;
     if (!check_name(ctx, op_or_function_name, status))
         return TF_ATTR_INT;
     const tw_op_info *row = find_op(op_or_function_name);
     for (int i = 0; row && i < row->num_attrs; i++)
         if (strcmp(row->attrs[i].name, attr_name) == 0) {
-            *is_list = kinds[row->attrs[i].kind].is_list;
-            return kinds[row->attrs[i].kind].type;
+            *is_list = is_list_kind(row->attrs[i].kind);
+            return type_of_kind(row->attrs[i].kind);
         }
     set_status(status, TF_INVALID_ARGUMENT, "Attribute '%s' does not exist for this operation", attr_name);
     return TF_ATTR_INT;

@@ -200,30 +200,37 @@ void TF_RegisterKernelBuilder(const char *kernel_name, TF_KernelBuilder *builder
     pthread_mutex_unlock(&lock);
 }
 
+/* A list of types: numbers each for itself, or packed. */
+static void allow_types(TF_KernelBuilder *b, const char *attr, wire_reader types, TF_Status *status)
+{
+    enum { TYPES = 6 };
+    wire_field field;
+    uint64_t number;
+    while (is_ok(status) && wire_next(&types, &field)) {
+        wire_reader packed = field.type == 2 ? wire_read(field.data, field.size) : (wire_reader){0};
+        if (field.number != TYPES)
+            continue;
+        if (field.type == 0)
+            TF_KernelBuilder_TypeConstraint(b, attr, (TF_DataType)field.value, status);
+        while (field.type == 2 && is_ok(status) && wire_next_packed(&packed, &number))
+            TF_KernelBuilder_TypeConstraint(b, attr, (TF_DataType)number, status);
+    }
+}
+
 /* A constraint's types, of which there may be several. */
 static void read_constraint(TF_KernelBuilder *b, const wire_field *constraint, TF_Status *status)
 {
-    enum { NAME = 1, ALLOWED = 2, LIST = 1, TYPES = 6 };
+    enum { NAME = 1, ALLOWED = 2, LIST = 1 };
     char name[256] = "";
-    wire_field field;
+    wire_field field, list;
     wire_reader r = wire_read(constraint->data, constraint->size);
     while (is_ok(status) && wire_next(&r, &field)) {
         if (field.number == NAME)
             snprintf(name, sizeof name, "%.*s", (int)field.size, (const char *)field.data);
-        wire_field list, type;
         wire_reader lists = field.number == ALLOWED ? wire_read(field.data, field.size) : (wire_reader){0};
-        while (field.number == ALLOWED && wire_next(&lists, &list)) {
-            wire_reader types = wire_read(list.data, list.size);
-            while (list.number == LIST && list.type == 2 && is_ok(status) && wire_next(&types, &type)) {
-                uint64_t number = type.value;
-                wire_reader packed = type.type == 2 ? wire_read(type.data, type.size) : (wire_reader){0};
-                while (type.number == TYPES && (type.type == 0 || wire_next_packed(&packed, &number))) {
-                    TF_KernelBuilder_TypeConstraint(b, name, (TF_DataType)number, status);
-                    if (type.type == 0 || !is_ok(status))
-                        break;
-                }
-            }
-        }
+        while (field.number == ALLOWED && wire_next(&lists, &list))
+            if (list.number == LIST && list.type == 2)
+                allow_types(b, name, wire_read(list.data, list.size), status);
     }
 }
 

@@ -331,31 +331,20 @@ static bool read_list_kind(reading *r, tw_op_attr *attr)
     return true;
 }
 
-static bool is_list(tw_attr_kind kind)
-{
-    return kind == TW_ATTR_INTS || kind == TW_ATTR_FLOATS || kind == TW_ATTR_TYPES || kind == TW_ATTR_STRINGS ||
-           kind == TW_ATTR_SHAPES;
-}
-
 static const char *field_of(tw_attr_kind kind)
 {
-    switch (kind) {
-    case TW_ATTR_INT:
-    case TW_ATTR_INTS:
+    switch (type_of_kind(kind)) {
+    case TF_ATTR_INT:
         return "i:";
-    case TW_ATTR_FLOAT:
-    case TW_ATTR_FLOATS:
+    case TF_ATTR_FLOAT:
         return "f:";
-    case TW_ATTR_BOOL:
+    case TF_ATTR_BOOL:
         return "b:";
-    case TW_ATTR_TYPE:
-    case TW_ATTR_TYPES:
+    case TF_ATTR_TYPE:
         return "type:";
-    case TW_ATTR_STRING:
-    case TW_ATTR_STRINGS:
+    case TF_ATTR_STRING:
         return "s:";
-    case TW_ATTR_SHAPE:
-    case TW_ATTR_SHAPES:
+    case TF_ATTR_SHAPE:
         return "shape:";
     default:
         return "tensor:";
@@ -370,7 +359,7 @@ static void add_text_to(wire *w, const char *text)
 /* To the end of the text. An empty list is none of the node's. */
 static bool read_default(reading *r, tw_op_attr *attr, int number)
 {
-    bool listed = is_list(attr->kind);
+    bool listed = is_list_kind(attr->kind);
     char key[16];
     attr->is_optional = true;
     attr->initial = (tw_attr){.name = attr->name, .kind = attr->kind};

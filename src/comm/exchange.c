@@ -134,14 +134,22 @@ static void name_awaited(char *awaited, size_t size, const char *what, int from)
     snprintf(awaited, size, "%.200s%stask %d", what ? what : "", what ? " of " : "", from);
 }
 
-static void fail_for_silence(twi_exchange *x, int late, const char *what, int from)
+/* `waits`: who has waited for what, behind "; "; "": nobody. */
+static void fail_for_silence(twi_exchange *x, int late, const char *waits)
 {
-    char why[TWI_REASON], awaited[250];
-    name_awaited(awaited, sizeof awaited, what, from);
-    snprintf(why, sizeof why,
-             "task %d has not been heard of for %.0f s; task %d waited for %s%s (the deadline is %g s)", late,
-             silence(x, late), x->base.task, awaited, what ? "" : " to take what it was sent", x->base.deadline);
+    char why[TWI_REASON];
+    snprintf(why, sizeof why, "task %d has not been heard of for %.0f s%s (the deadline is %g s)", late,
+             silence(x, late), waits, x->base.deadline);
     fail_with(x, TW_ABORTED, late, why);
+}
+
+static void fail_for_silence_in_wait(twi_exchange *x, int late, const char *what, int from)
+{
+    char waits[350], awaited[250];
+    name_awaited(awaited, sizeof awaited, what, from);
+    snprintf(waits, sizeof waits, "; task %d waited for %s%s", x->base.task, awaited,
+             what ? "" : " to take what it was sent");
+    fail_for_silence(x, late, waits);
 }
 
 /* The wait has become longer than the deadline, though nobody is silent: a warning, and then the end. */
@@ -169,7 +177,7 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
         take_turn(x); /* nobody beats any more */
     int late = find_silent(x, x->base.deadline);
     if (late >= 0)
-        fail_for_silence(x, late, what, from);
+        fail_for_silence_in_wait(x, late, what, from);
     else if (waited > x->base.deadline)
         complain_of_wait(x, waited, what, from);
     return !atomic_load(&x->failed);
@@ -1015,13 +1023,9 @@ static void tell_all(twi_exchange *x)
 static void look_for_silence(twi_exchange *x)
 {
     enum { LATER = 1 }; /* seconds */
-    char why[TWI_REASON];
     int late = find_silent(x, x->base.deadline + LATER);
-    if (late < 0)
-        return;
-    snprintf(why, sizeof why, "task %d has not been heard of for %.0f s (the deadline is %g s)", late, silence(x, late),
-             x->base.deadline);
-    fail_with(x, TW_ABORTED, late, why);
+    if (late >= 0)
+        fail_for_silence(x, late, "");
 }
 
 /* Who waits for another task ends by itself meanwhile, and says at which node. */
