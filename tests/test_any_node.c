@@ -529,22 +529,20 @@ static void try_op(const twi_op *op, const tw_graph *examples, tw_devices *devic
 {
     pool p;
     attempt a = {0};
-    twi_arena arena = {0};
-    twi_signature signature;
     fill_pool(&p, op, examples);
-    assert_true(twi_signature_parse(&arena, op, &signature));
+    const twi_signature *signature = twi_op_signature(op);
+    assert_non_null(signature);
     tw_session *sessions[] = {open_session(&p, devices, true), open_session(&p, devices, false)};
     for (int i = 0; i < TRIES; i++) {
-        draw_attempt(&a, &p, &signature);
+        draw_attempt(&a, &p, signature);
         try_node(&p, op, &a, devices->items[0], sessions[i % 2], c);
     }
-    try_types(op, &signature, &p, devices->items[0], sessions, c);
-    for (int i = 0; i < CHANGES && change_example(&a, &p, op, &signature); i++)
+    try_types(op, signature, &p, devices->items[0], sessions, c);
+    for (int i = 0; i < CHANGES && change_example(&a, &p, op, signature); i++)
         try_node(&p, op, &a, devices->items[0], sessions[i % 2], c);
     tw_session_destroy(sessions[0]);
     tw_session_destroy(sessions[1]);
     tw_graph_destroy(p.g);
-    twi_arena_free(&arena);
 }
 
 static void any_node_is_built_or_refused_and_runs_or_fails(void **state)

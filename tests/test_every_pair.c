@@ -232,24 +232,22 @@ static bool has_required_attr(const twi_signature *s, const twi_attr_spec *type)
 
 static void try_op(const twi_op *row)
 {
-    twi_arena arena = {0};
-    twi_signature signature;
-    assert_true(twi_signature_parse(&arena, row, &signature));
-    const twi_attr_spec *type = type_attr(&signature);
-    if (signature.num_inputs <= 2 && signature.num_outputs == 1 && type && !has_required_attr(&signature, type)) {
+    const twi_signature *signature = twi_op_signature(row);
+    assert_non_null(signature);
+    const twi_attr_spec *type = type_attr(signature);
+    if (signature->num_inputs <= 2 && signature->num_outputs == 1 && type && !has_required_attr(signature, type)) {
         int64_t before = types_tried;
         for (int i = 0; i < TWT_NUM_DTYPES + 2; i++) {
             tw_dtype dtype = i < TWT_NUM_DTYPES ? twt_dtypes[i] : i == TWT_NUM_DTYPES ? TW_COMPLEX64 : TW_COMPLEX128;
             bool complex = tw_dtype_is_complex(dtype);
             bool allowed = !type->allowed_types || type->allowed_types >> dtype & 1;
-            table t = {.row = row, .signature = &signature, .dtype = dtype, .num_inputs = signature.num_inputs,
+            table t = {.row = row, .signature = signature, .dtype = dtype, .num_inputs = signature->num_inputs,
                        .widest = complex ? TW_COMPLEX128 : twt_is_float(dtype) ? TW_FLOAT64 : TW_INT64};
             if (allowed && (complex || twt_is_float(dtype) || twt_is_integer(dtype)))
                 try_type(&t);
         }
         ops_tried += types_tried > before;
     }
-    twi_arena_free(&arena);
 }
 
 static void every_pair_gives_the_same_in_every_type_and_layout(void **state)

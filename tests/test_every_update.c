@@ -200,24 +200,21 @@ static void try_each_row_once(const plan *p, tw_dtype dtype)
 {
     char name[64];
     tw_error error = {0};
-    twi_arena arena = {0};
-    twi_signature signature;
     twt_op ops[2];
     const char *at = strstr(p->row->name, "Sparse");
     if (!at)
         return;
     snprintf(name, sizeof name, "%.*s%s", (int)(at - p->row->name), p->row->name, at + strlen("Sparse"));
-    plan sparse = *p, dense = {.row = twi_op_find(name), .signature = &signature, .way = p->way};
+    plan sparse = *p, dense = {.row = twi_op_find(name), .way = p->way};
     if (!dense.row)
         return;
-    assert_true(twi_signature_parse(&arena, dense.row, &signature));
+    assert_non_null(dense.signature = twi_op_signature(dense.row));
     sparse.each_once = true;
     assert_ok(run(&sparse, dtype, true, 1, &ops[0], &error));
     assert_ok(run(&dense, dtype, true, 1, &ops[1], &error));
     compare(p, &ops[0], &ops[1], dtype == TW_FLOAT32, "than the dense update"); /* 16 bits may be rounded in between */
     for (int i = 0; i < 2; i++)
         twt_op_release(&ops[i]);
-    twi_arena_free(&arena);
     sparse_compared++;
 }
 
@@ -272,13 +269,11 @@ static void every_update_is_the_same_in_every_type(void **state)
     (void)state;
     for (const twi_op *const *family = twi_op_families; *family; family++)
         for (const twi_op *row = *family; row->name; row++) {
-            twi_arena arena = {0};
-            twi_signature signature;
-            assert_true(twi_signature_parse(&arena, row, &signature));
-            for (int i = 0; i < TWT_NUM_DTYPES && is_update(row, &signature); i++)
-                if (types_of(&signature) >> twt_dtypes[i] & 1)
-                    try_ways((plan){.row = row, .signature = &signature, .index = TW_INT32}, twt_dtypes[i]);
-            twi_arena_free(&arena);
+            const twi_signature *signature = twi_op_signature(row);
+            assert_non_null(signature);
+            for (int i = 0; i < TWT_NUM_DTYPES && is_update(row, signature); i++)
+                if (types_of(signature) >> twt_dtypes[i] & 1)
+                    try_ways((plan){.row = row, .signature = signature, .index = TW_INT32}, twt_dtypes[i]);
         }
     print_message("%d updates, %d of them sparse and compared with dense ones\n", updates_run, sparse_compared);
     assert_true(updates_run > 300 && sparse_compared > 100);

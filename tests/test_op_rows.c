@@ -11,11 +11,9 @@ static void each_row(check_row *check)
 {
     for (const twi_op *const *family = twi_op_families; *family; family++)
         for (const twi_op *op = *family; op->name; op++) {
-            twi_arena arena = {0};
-            twi_signature signature;
-            assert_true(twi_signature_parse(&arena, op, &signature));
-            check(op, &signature);
-            twi_arena_free(&arena);
+            const twi_signature *signature = twi_op_signature(op);
+            assert_non_null(signature);
+            check(op, signature);
         }
 }
 
@@ -49,12 +47,9 @@ static void every_row_can_be_parsed_and_no_name_is_taken_twice(void **state)
     int count = 0;
     for (const twi_op *const *family = twi_op_families; *family; family++)
         for (const twi_op *op = *family; op->name; op++, count++) {
-            twi_arena arena = {0};
-            twi_signature signature;
-            assert_true(twi_signature_parse(&arena, op, &signature));
             assert_ptr_equal(twi_op_find(op->name), op);
+            assert_non_null(twi_op_signature(op));
             assert_non_null(op->shape);
-            twi_arena_free(&arena);
         }
     assert_true(count > 100);
 }
@@ -160,23 +155,21 @@ static bool can_say(const twi_signature *s, const char *name)
 
 static void check_form(const twi_op *op, const twi_signature *s)
 {
-    twi_arena arena = {0};
-    twi_signature planned;
     const twi_op *form = twi_op_find(twi_op_planned(op));
     bool refers = strstr(op->inputs, "Ref(") || strstr(op->outputs, "Ref(");
     expect(form != NULL, op, "the op that stands for it in a plan is there");
     expect(!refers || form != op, op, "plans have no references");
     expect(form == op || !form->planned_as, op, "the op that stands for it in a plan stands for itself");
-    assert_true(twi_signature_parse(&arena, form, &planned));
+    const twi_signature *planned = twi_op_signature(form);
+    assert_non_null(planned);
     if (twi_op_is(op, TWI_SWITCH | TWI_MERGE | TWI_LOOP_COND)) /* of them the form lends its kernels */
-        return twi_arena_free(&arena);
-    expect(planned.num_inputs == s->num_inputs || planned.num_inputs == 0, op,
+        return;
+    expect(planned->num_inputs == s->num_inputs || planned->num_inputs == 0, op,
            "its form takes what it takes, or nothing");
-    for (int i = 0; i < planned.num_inputs; i++)
+    for (int i = 0; i < planned->num_inputs; i++)
         expect(role_of(op, i) == role_of(form, i), op, "its form's inputs have the roles of its own");
-    for (int i = 0; i < planned.num_attrs && !twi_op_is(form, TWI_RESTORE); i++)
-        expect(planned.attrs[i].has_default || can_say(s, planned.attrs[i].name), op, "knows what its form must know");
-    twi_arena_free(&arena);
+    for (int i = 0; i < planned->num_attrs && !twi_op_is(form, TWI_RESTORE); i++)
+        expect(planned->attrs[i].has_default || can_say(s, planned->attrs[i].name), op, "knows what its form must know");
 }
 
 static void forms_in_plans_are_there_and_do_the_same(void **state)
@@ -401,18 +394,16 @@ static void a_kernel_takes_no_type_that_its_op_refuses(void **state)
     int count = 0;
     for (const twi_kernel *const *family = twi_cpu_kernels; *family; family++)
         for (const twi_kernel *k = *family; k->op; k++) {
-            twi_arena arena = {0};
-            twi_signature s;
             assert_non_null(twi_op_find(k->op));
-            assert_true(twi_signature_parse(&arena, twi_op_find(k->op), &s));
-            uint64_t types = types_chosen_by(&s);
+            const twi_signature *s = twi_op_signature(twi_op_find(k->op));
+            assert_non_null(s);
+            uint64_t types = types_chosen_by(s);
             if (types && k->types && !(k->types & types)) {
                 for (int t = 0; t < 64; t++)
                     if (k->types >> t & 1)
                         printf("%s: the kernel for %s is out of reach\n", k->op, tw_dtype_name((tw_dtype)t));
                 count++;
             }
-            twi_arena_free(&arena);
         }
     assert_int_equal(count, 0);
 }

@@ -26,17 +26,17 @@ static tw_tensor *as_type(tw_tensor *tensor, tw_dtype dtype)
 /* Turns the case's float tensors whose type is attribute T to dtype. False if the op does not take it. */
 static bool turn_case(twt_case *c, tw_dtype dtype)
 {
-    twi_signature s;
     uint64_t types = 0;
     bool any = false;
     if (!c->op.op || c->failure)
         return false;
-    assert_true(twi_signature_parse(&c->arena, twi_op_find(c->op.op), &s));
-    for (int i = 0; i < s.num_attrs; i++)
-        types |= strcmp(s.attrs[i].name, "T") ? 0 : s.attrs[i].allowed_types;
-    for (int i = 0; i < s.num_inputs + s.num_outputs; i++) {
-        const twi_argument *argument = i < s.num_inputs ? &s.inputs[i] : &s.outputs[i - s.num_inputs];
-        tw_tensor **tensor = i < s.num_inputs ? &c->op.inputs[i] : &c->expected[i - s.num_inputs];
+    const twi_signature *s = twi_op_signature(twi_op_find(c->op.op));
+    assert_non_null(s);
+    for (int i = 0; i < s->num_attrs; i++)
+        types |= strcmp(s->attrs[i].name, "T") ? 0 : s->attrs[i].allowed_types;
+    for (int i = 0; i < s->num_inputs + s->num_outputs; i++) {
+        const twi_argument *argument = i < s->num_inputs ? &s->inputs[i] : &s->outputs[i - s->num_inputs];
+        tw_tensor **tensor = i < s->num_inputs ? &c->op.inputs[i] : &c->expected[i - s->num_inputs];
         if (!argument->type_attr || strcmp(argument->type_attr, "T") || !*tensor || (*tensor)->dtype != TW_FLOAT32)
             continue;
         any = true;

@@ -331,11 +331,10 @@ static bool wrong_attr(const twi_attr_spec *spec, const tw_attr *right, int numb
 static void wrong_attrs(const twt_op *right)
 {
     char what[200];
-    twi_arena arena = {0};
-    twi_signature signature;
-    assert_true(twi_signature_parse(&arena, twi_op_find(right->op), &signature));
-    for (int i = 0; i < signature.num_attrs; i++) {
-        const twi_attr_spec *spec = &signature.attrs[i];
+    const twi_signature *signature = twi_op_signature(twi_op_find(right->op));
+    assert_non_null(signature);
+    for (int i = 0; i < signature->num_attrs; i++) {
+        const twi_attr_spec *spec = &signature->attrs[i];
         twt_op op = *right;
         int at = 0;
         while (at < op.num_attrs && strcmp(op.attrs[at].name, spec->name) != 0)
@@ -355,7 +354,6 @@ static void wrong_attrs(const twt_op *right)
             try(&op, what);
         }
     }
-    twi_arena_free(&arena);
 }
 
 static void make_wrong(twt_case *c)

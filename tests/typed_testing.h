@@ -287,24 +287,22 @@ static inline bool twt_may_be(const twi_attr_spec *spec, tw_dtype from, tw_dtype
 static inline void twt_in_each_type(twt_case *c, void (*look)(const twt_typed *t))
 {
     const twi_op *row = twi_op_find(c->op.op);
-    twi_arena arena = {0};
-    twi_signature signature;
     if (twi_op_is(row, TWI_STATEFUL))
         return;
-    assert_true(twi_signature_parse(&arena, row, &signature));
-    for (int i = 0; i < signature.num_attrs; i++) {
-        twt_typed t = {.c = c, .signature = &signature, .attr = signature.attrs[i].name};
-        if (signature.attrs[i].kind != TW_ATTR_TYPE || !twt_find_inputs(&t) || strcmp(t.attr, "Treal") == 0 ||
+    const twi_signature *signature = twi_op_signature(row);
+    assert_non_null(signature);
+    for (int i = 0; i < signature->num_attrs; i++) {
+        twt_typed t = {.c = c, .signature = signature, .attr = signature->attrs[i].name};
+        if (signature->attrs[i].kind != TW_ATTR_TYPE || !twt_find_inputs(&t) || strcmp(t.attr, "Treal") == 0 ||
             strcmp(t.attr, "TInput") == 0)
             continue;
-        t.from = twt_type_of_attr(&t, &signature.attrs[i]);
+        t.from = twt_type_of_attr(&t, &signature->attrs[i]);
         for (int k = 0; k < TWT_NUM_DTYPES && t.from; k++) {
             t.to = twt_dtypes[k];
-            if (twt_may_be(&signature.attrs[i], t.from, t.to) && !twt_differs_by_type(&t))
+            if (twt_may_be(&signature->attrs[i], t.from, t.to) && !twt_differs_by_type(&t))
                 look(&t);
         }
     }
-    twi_arena_free(&arena);
 }
 
 #endif

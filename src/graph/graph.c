@@ -41,7 +41,6 @@ void tw_graph_destroy(tw_graph *graph)
     twi_map_free(&graph->by_name);
     twi_map_free(&graph->used_names);
     twi_map_free(&graph->variables_by_name);
-    twi_map_free(&graph->signatures);
     twi_map_free(&graph->files);
     twi_scopes_destroy(graph->scopes);
     twi_branches_destroy(graph->conditions);
@@ -256,18 +255,6 @@ bool twi_is_node_name(const char *name)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------- */
 
-const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op)
-{
-    twi_signature *signature = twi_map_get(&graph->signatures, op->name);
-    if (signature)
-        return signature;
-    signature = twi_arena_alloc(&graph->arena, sizeof *signature);
-    if (!signature || !twi_signature_parse(&graph->arena, op, signature) ||
-        !twi_map_put(&graph->signatures, op->name, signature))
-        return NULL;
-    return signature;
-}
-
 /* Whether all inputs are outputs of this graph; control inputs (index -1) come last. */
 static bool check_inputs(tw_graph *graph, const twi_op *op, const char *name, const tw_output *inputs, int num_inputs,
                          int num_data)
@@ -297,7 +284,7 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
         return NULL;
     tw_node *node = twi_arena_alloc(&graph->arena, sizeof *node);
     tw_dtype *types = twi_arena_alloc(&graph->arena, sizeof *types * (size_t)num_data);
-    twi_call call = {.arena = &graph->arena, .op = op, .signature = twi_graph_signature(graph, op), .node = name,
+    twi_call call = {.arena = &graph->arena, .op = op, .signature = twi_op_signature(op), .node = name,
                      .input_types = types, .num_inputs = num_data, .sources = inputs, .attrs = attrs,
                      .num_attrs = num_attrs, .error = &error};
     if (!node || !types || !call.signature) {

@@ -54,7 +54,6 @@ struct tw_graph {
     TWI_ARRAY(tw_variable *) variables;
     twi_map variables_by_name;
     TWI_ARRAY(twi_collection *) collections;
-    twi_map signatures;                     /* op name -> twi_signature, parsed when first used here */
     struct twi_scopes *scopes;              /* scopes.c */
     const char *next_name;                  /* of tw_name() */
     bool named_by_class;                    /* nodes without a name have those of TensorFlow's classes of C++ */
@@ -137,8 +136,6 @@ void twi_graph_cut(tw_graph *graph, int count);
  * nodes that bring towers' gradients together). Its copies in plans have it too. */
 tw_status twi_mark_node(tw_node *node, const char *mark);
 
-/* The op's signature, parsed once for each graph; NULL when out of memory. */
-const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op);
 
 /* Attributes seed and seed2 of a random op, derived as TensorFlow does from (graph seed, op seed): an op without a seed
  * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,16 +290,38 @@ static void read_attrs(reader *r, const char *text, twi_signature *s)
     }
 }
 
-bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *signature)
+static const twi_signature *read_signature(twi_arena *arena, const twi_op *op)
 {
     reader r = {.arena = arena};
-    if (twi_own_signature(op, signature))
-        return true;
-    *signature = (twi_signature){0};
+    twi_signature *signature = twi_arena_alloc(arena, sizeof *signature);
+    if (!signature)
+        return NULL;
     read_attrs(&r, op->attrs, signature);
     signature->inputs = read_arguments(&r, op->inputs, signature, &signature->num_inputs);
     signature->outputs = read_arguments(&r, op->outputs, signature, &signature->num_outputs);
-    return !r.failed;
+    return r.failed ? NULL : signature;
+}
+
+const twi_signature *twi_op_signature(const twi_op *op)
+{
+    static _Atomic(const twi_signature *) known[SLOTS]; /* of the rows in the table */
+    static twi_arena arena;                             /* as long as the process, as rows are */
+    static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+    const twi_signature *signature = twi_own_signature(op);
+    if (signature)
+        return signature;
+    pthread_once(&table_once, fill_table);
+    _Atomic(const twi_signature *) *slot = &known[slot_of(op->name) - table];
+    signature = atomic_load_explicit(slot, memory_order_acquire);
+    if (signature)
+        return signature;
+    pthread_mutex_lock(&reading);
+    signature = atomic_load_explicit(slot, memory_order_relaxed);
+    if (!signature)
+        signature = read_signature(&arena, op);
+    atomic_store_explicit(slot, signature, memory_order_release);
+    pthread_mutex_unlock(&reading);
+    return signature;
 }
 
 /* ---- what a row says ------------------------------------------------------------------------------------------- */

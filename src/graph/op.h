@@ -243,7 +243,7 @@ static inline const char *twi_op_planned(const twi_op *op)
 /* The families, ended by NULL; each is ended by a row without a name. src/ops/ops.c is the list. */
 extern const twi_op *const twi_op_families[];
 
-/* A signature, parsed once. */
+/* A signature, read. */
 typedef struct twi_argument {
     const char *name;
     tw_dtype dtype;          /* fixed type, or TW_INVALID_DTYPE */
@@ -273,9 +273,9 @@ typedef struct twi_signature {
 } twi_signature;
 
 const twi_op *twi_op_find(const char *name); /* NULL if not registered */
-/* Parses a row's texts into memory of the arena. False when out of memory; a malformed row is a bug of ours and asserts
- * (a test parses all rows). */
-bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *signature);
+/* What a row's texts say, read when it is first asked for; any thread may ask. NULL when out of memory; a malformed row
+ * is a bug of ours and asserts (a test reads all rows). */
+const twi_signature *twi_op_signature(const twi_op *op);
 /* Whether the type attribute is that of texts, where TensorFlow also has variants. */
 bool twi_signature_wants_text(const twi_signature *signature, const char *type_attr);
 

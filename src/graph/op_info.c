@@ -59,22 +59,22 @@ static bool is_stateful(const twi_op *op, const twi_signature *s)
 
 static bool describe(const twi_op *op, described *d)
 {
-    twi_signature s;
-    if (!twi_signature_parse(&d->arena, op, &s))
+    const twi_signature *s = twi_op_signature(op);
+    if (!s)
         return false;
     d->info = (tw_op_info){.name = op->name,
-                           .inputs = copy_arguments(&d->arena, s.inputs, s.num_inputs),
-                           .outputs = copy_arguments(&d->arena, s.outputs, s.num_outputs),
-                           .attrs = twi_arena_alloc(&d->arena, sizeof *d->info.attrs * ((size_t)s.num_attrs + 1)),
-                           .num_inputs = s.num_inputs,
-                           .num_outputs = s.num_outputs,
-                           .num_attrs = s.num_attrs,
-                           .is_stateful = is_stateful(op, &s),
+                           .inputs = copy_arguments(&d->arena, s->inputs, s->num_inputs),
+                           .outputs = copy_arguments(&d->arena, s->outputs, s->num_outputs),
+                           .attrs = twi_arena_alloc(&d->arena, sizeof *d->info.attrs * ((size_t)s->num_attrs + 1)),
+                           .num_inputs = s->num_inputs,
+                           .num_outputs = s->num_outputs,
+                           .num_attrs = s->num_attrs,
+                           .is_stateful = is_stateful(op, s),
                            .is_commutative = twi_op_is(op, TWI_COMMUTATIVE),
                            .is_differentiable = op->gradient};
     bool fits = d->info.inputs && d->info.outputs && d->info.attrs;
-    for (int i = 0; i < s.num_attrs && fits; i++)
-        fits = copy_attr(&d->arena, &s.attrs[i], &d->info.attrs[i]);
+    for (int i = 0; i < s->num_attrs && fits; i++)
+        fits = copy_attr(&d->arena, &s->attrs[i], &d->info.attrs[i]);
     return fits;
 }
 

@@ -48,12 +48,9 @@ const twi_op *twi_own_row(const char *name)
     return own ? own->op : NULL;
 }
 
-bool twi_own_signature(const twi_op *op, twi_signature *signature)
+const twi_signature *twi_own_signature(const twi_op *op)
 {
-    if (op->shape != ask_for_shapes)
-        return false;
-    *signature = ((const registered *)op)->signature;
-    return true;
+    return op->shape == ask_for_shapes ? &((const registered *)op)->signature : NULL;
 }
 
 /* ---- what is said of it ----------------------------------------------------------------------------------------- */

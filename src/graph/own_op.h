@@ -5,7 +5,7 @@
 #include "graph/op.h"
 
 const twi_op *twi_own_row(const char *name); /* NULL: there is none */
-/* What such an op has in place of texts; false: it is one of Tower's. */
-bool twi_own_signature(const twi_op *op, twi_signature *signature);
+/* What such an op has in place of texts; NULL: it is one of Tower's. */
+const twi_signature *twi_own_signature(const twi_op *op);
 
 #endif

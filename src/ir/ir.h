@@ -103,7 +103,6 @@ struct twi_region {
     twi_node *first, *last;          /* in topological order, always */
     twi_node *end;                   /* has what is wanted as its inputs; not one of `nodes` */
     const twi_op *known[TWI_NUM_KNOWN];
-    twi_map signatures;              /* op name -> twi_signature */
     tw_error error;                  /* the first one; status TW_OK while all is well */
     bool touched;                    /* since the last sweep */
     bool has_images;                 /* nodes whose op has a layout */
@@ -261,8 +260,6 @@ __attribute__((always_inline)) static inline void twi_region_look_ahead(const tw
 twi_node *twi_only_user(twi_value value);
 /* The tensor that the value is known to be: a Const's, through nodes that pass it on. Borrowed; NULL if not known. */
 tw_tensor *twi_constant(twi_value value);
-/* The signature, parsed once a region; NULL when out of memory. */
-const twi_signature *twi_region_signature(twi_region *region, const twi_op *op);
 
 /* ---- operands.c -------------------------------------------------------------------------------------------------- */
 

@@ -45,7 +45,6 @@ void twi_region_destroy(twi_region *region)
     twi_array_free(&region->nodes);
     twi_array_free(&region->stack);
     twi_array_free(&region->found);
-    twi_map_free(&region->signatures);
     twi_arena_free(&region->arena);
     twi_free(region);
 }
@@ -331,18 +330,6 @@ static tw_status infer_shapes(twi_node *node, tw_error *error)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-const twi_signature *twi_region_signature(twi_region *region, const twi_op *op)
-{
-    twi_signature *signature = twi_map_get(&region->signatures, op->name);
-    if (signature)
-        return signature;
-    signature = twi_arena_alloc(&region->arena, sizeof *signature);
-    if (!signature || !twi_signature_parse(&region->arena, op, signature) ||
-        !twi_map_put(&region->signatures, op->name, signature))
-        return NULL;
-    return signature;
-}
-
 static int count_data(const twi_value *inputs, int count)
 {
     int data = 0;
@@ -357,7 +344,7 @@ static bool match(twi_node *node, const twi_wish *w, int num_data)
     twi_region *region = node->region;
     tw_error error;
     tw_dtype few[FEW], *types = num_data > FEW ? twi_alloc_array((size_t)num_data, sizeof *types) : few;
-    twi_call call = {.arena = &region->arena, .op = w->op, .signature = twi_region_signature(region, w->op),
+    twi_call call = {.arena = &region->arena, .op = w->op, .signature = twi_op_signature(w->op),
                      .node = w->name, .input_types = types, .num_inputs = num_data, .attrs = w->attrs,
                      .num_attrs = w->num_attrs, .error = &error};
     bool fits = types && call.signature;

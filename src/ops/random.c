@@ -176,7 +176,7 @@ static tw_status kept_samples_shape(twi_inference *c)
 /* index and max_index: scalars or vectors; seed [3] or one for each index */
 static tw_status index_shuffle_shape(twi_inference *c)
 {
-    enum { MOST_ROUNDS = 1 << 16 }; /* the designers make 32 to 72; more only serve hostile graphs */
+    enum { MOST_ROUNDS = 1 << 12 }; /* the designers make 32 to 72; more only serve hostile graphs */
     tw_shape index = c->inputs[0], seed = c->inputs[1], most = c->inputs[2];
     int64_t rounds = twi_attr_int(c->attrs, "rounds", 4), n = -1;
     if (rounds < 4 || rounds % 2 != 0)

@@ -33,7 +33,7 @@ tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer
 
 tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *form, twi_attrs *attrs)
 {
-    const twi_signature *s = twi_region_signature(p->rewriting.region, form);
+    const twi_signature *s = twi_op_signature(form);
     attrs->count = 0;
     attrs->items = s ? twi_arena_alloc(&p->plan->arena, sizeof *attrs->items * (size_t)(s->num_attrs + 1)) : NULL;
     if (!attrs->items)

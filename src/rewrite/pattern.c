@@ -349,7 +349,7 @@ static const char *read_attrs(const twi_match *m, const twi_signature *s, const 
 
 static bool list_attrs(const twi_match *m, const clause *product, twi_attr_list *list)
 {
-    const twi_signature *s = twi_region_signature(m->r->region, product->ops[0]);
+    const twi_signature *s = twi_op_signature(product->ops[0]);
     twi_attr_list more = {.count = 0};
     if (!s)
         return twi_region_fail_memory(m->r->region), false;

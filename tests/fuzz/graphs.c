@@ -295,14 +295,12 @@ static void draw_argument(drawing *d, const twi_signature *s, const twi_argument
         draw_input(d, type ? type->type : fixed);
 }
 
-/* Signatures are parsed once: they stay. */
-static int all_ops(const twi_op **ops, twi_signature *signatures)
+static int all_ops(const twi_op **ops)
 {
-    static twi_arena arena; /* for good */
     int count = 0;
     for (const twi_op *const *family = twi_op_families; *family; family++)
         for (const twi_op *op = *family; op->name && count < MOST_OPS; op++)
-            if (!twi_op_is(op, TWI_REWRITTEN) && twi_signature_parse(&arena, op, &signatures[count]))
+            if (!twi_op_is(op, TWI_REWRITTEN))
                 ops[count++] = op;
     return count;
 }
@@ -310,13 +308,12 @@ static int all_ops(const twi_op **ops, twi_signature *signatures)
 static void draw_node(drawing *d)
 {
     static const twi_op *ops[MOST_OPS];
-    static twi_signature signatures[MOST_OPS];
     static int count;
     if (!count)
-        count = all_ops(ops, signatures);
+        count = all_ops(ops);
     unsigned number = next_byte(&d->n);
     number = (number << 8 | next_byte(&d->n)) % (unsigned)count;
-    const twi_signature *s = &signatures[number];
+    const twi_signature *s = twi_op_signature(ops[number]);
     d->num_attrs = d->num_inputs = 0;
     for (int i = 0; i < s->num_attrs; i++)
         draw_attr(d, &s->attrs[i]);

@@ -44,10 +44,10 @@ tw_status twi_lower_batch_norm(twi_lowering *l)
 {
     twi_functions *f = l->f;
     tw_status status = TW_OK;
-    twi_signature signature;
-    if (!twi_signature_parse(f->arena, twi_op_find(l->node->op), &signature))
+    const twi_signature *signature = twi_op_signature(twi_op_find(l->node->op));
+    if (!signature)
         return twi_lower_fail_memory(f);
-    size_t count = (size_t)signature.num_outputs;
+    size_t count = (size_t)signature->num_outputs;
     const char *batch = TWI_PRINT("%s/batch", l->name), *outputs[6] = {batch};
     Twi__NodeDef *copy = twi_arena_copy(f->arena, l->node, sizeof *copy);
     Twi__AttrValue__ListValue types = TWI__ATTR_VALUE__LIST_VALUE__INIT;

@@ -31,15 +31,15 @@ static int64_t output_number(twi_functions *f, const Twi__NodeDef *node, const c
 {
     const twi_op *op = twi_op_find(node->op);
     const Twi__FunctionDef *function = twi_lower_function_as_op(f, node);
-    twi_signature signature;
+    const twi_signature *signature = op ? twi_op_signature(op) : NULL;
     int64_t first = 0;
     for (size_t i = 0; function && i < function->signature->n_output_arg; i++)
         if (strcmp(function->signature->output_arg[i]->name, name) == 0)
             return (int64_t)i;
-    if (!op || index < 0 || index > INT32_MAX || !twi_signature_parse(f->arena, op, &signature))
+    if (!signature || index < 0 || index > INT32_MAX)
         return index; /* a call's outputs have one name */
-    for (int i = 0; i < signature.num_outputs && strcmp(signature.outputs[i].name, name) != 0; i++)
-        first += twi_lower_length(node, &signature.outputs[i]);
+    for (int i = 0; i < signature->num_outputs && strcmp(signature->outputs[i].name, name) != 0; i++)
+        first += twi_lower_length(node, &signature->outputs[i]);
     return first + index;
 }
 

@@ -4,18 +4,18 @@
 #include <string.h>
 
 /* Where the node's captured values for the function begin among its inputs, and how many there are. */
-static size_t find_captured(twi_functions *f, const Twi__NodeDef *node, const char *attr, size_t *first)
+static size_t find_captured(const Twi__NodeDef *node, const char *attr, size_t *first)
 {
     const twi_op *op = twi_op_find(node->op);
-    twi_signature signature;
+    const twi_signature *signature = op ? twi_op_signature(op) : NULL;
     size_t length = strlen(attr);
     *first = 0;
-    if (!twi_signature_parse(f->arena, op, &signature))
+    if (!signature)
         return 0;
-    for (int i = 0; i < signature.num_inputs; i++) {
-        const char *name = signature.inputs[i].name;
+    for (int i = 0; i < signature->num_inputs; i++) {
+        const char *name = signature->inputs[i].name;
         bool own = strncmp(name, attr, length) == 0 && strcmp(name + length, "_other_arguments") == 0;
-        size_t count = (size_t)twi_lower_length(node, &signature.inputs[i]);
+        size_t count = (size_t)twi_lower_length(node, &signature->inputs[i]);
         if (own || strcmp(name, "other_arguments") == 0)
             return count;
         *first += count;
@@ -24,30 +24,30 @@ static size_t find_captured(twi_functions *f, const Twi__NodeDef *node, const ch
 }
 
 /* Whether the node takes texts where it takes that argument. */
-static bool takes_text(twi_functions *f, const Twi__NodeDef *node, const char *argument)
+static bool takes_text(const Twi__NodeDef *node, const char *argument)
 {
     const twi_op *op = twi_op_find(node->op);
-    twi_signature signature;
+    const twi_signature *signature = op ? twi_op_signature(op) : NULL;
     size_t end = 0;
-    if (!op || !twi_signature_parse(f->arena, op, &signature))
+    if (!signature)
         return false;
-    for (int i = 0; i < signature.num_inputs; i++) {
+    for (int i = 0; i < signature->num_inputs; i++) {
         size_t first = end;
-        end += (size_t)twi_lower_length(node, &signature.inputs[i]);
+        end += (size_t)twi_lower_length(node, &signature->inputs[i]);
         for (size_t k = first; k < end && k < node->n_input; k++)
             if (strcmp(node->input[k], argument) == 0 &&
-                twi_signature_wants_text(&signature, signature.inputs[i].type_attr))
+                twi_signature_wants_text(signature, signature->inputs[i].type_attr))
                 return true;
     }
     return false;
 }
 
 /* The type of an argument that TensorFlow calls a variant: text where it is a sparse or ragged tensor. */
-static int32_t type_of_argument(twi_functions *f, const Twi__FunctionDef *function, size_t i)
+static int32_t type_of_argument(const Twi__FunctionDef *function, size_t i)
 {
     const Twi__FunctionDef__ArgDef *argument = function->signature->input_arg[i];
     for (size_t k = 0; k < function->n_node_def && argument->type == TWI_PROTO_VARIANT; k++)
-        if (takes_text(f, function->node_def[k], argument->name))
+        if (takes_text(function->node_def[k], argument->name))
             return TW_STRING;
     return argument->type;
 }
@@ -57,14 +57,14 @@ static tw_status add_arguments(twi_functions *f, const Twi__NodeDef *node, char 
                                twi_function_call *c)
 {
     const Twi__FunctionDef *function = c->place.function;
-    size_t count = function->signature->n_input_arg, first, captured = find_captured(f, node, attr, &first);
+    size_t count = function->signature->n_input_arg, first, captured = find_captured(node, attr, &first);
     tw_status status = TW_OK;
     if (captured > count || first + captured > node->n_input)
         return twi_fail(f->error, TW_INVALID_ARGUMENT,
                         "function '%s' takes %zu arguments, of which node '%s' captures %zu", function->signature->name,
                         count, node->name, captured);
     for (size_t i = 0; i < count && status == TW_OK; i++) {
-        int32_t type = type_of_argument(f, function, i);
+        int32_t type = type_of_argument(function, i);
         twi_attr_value value = twi_type_value("T", type);
         c->place.arguments[i] = type == TWI_PROTO_RESOURCE && i + captured >= count
                                     ? inputs[first + (i + captured - count)]

@@ -227,7 +227,7 @@ static void reread_old_shape(const twi_importer *m, const twi_import_item *item,
 
 tw_status twi_import_attrs(twi_importer *m, twi_import_item *item)
 {
-    const twi_signature *signature = twi_graph_signature(m->graph, item->op);
+    const twi_signature *signature = twi_op_signature(item->op);
     item->attrs = twi_arena_alloc(&m->arena, sizeof *item->attrs * item->def->n_attr);
     if (!signature || !item->attrs)
         return twi_import_fail_memory(m);

@@ -2,9 +2,9 @@
 #include "io/import/import.h"
 
 /* The attribute of an op's output that is a value, but may be text; NULL: it has none. */
-static const char *text_attr(twi_importer *m, const twi_import_item *item)
+static const char *text_attr(const twi_import_item *item)
 {
-    const twi_signature *signature = item->op ? twi_graph_signature(m->graph, item->op) : NULL;
+    const twi_signature *signature = item->op ? twi_op_signature(item->op) : NULL;
     const char *name = signature && signature->num_outputs ? signature->outputs[0].type_attr : NULL;
     for (int i = 0; i < item->num_attrs && name; i++)
         if (strcmp(item->attrs[i].name, name) == 0)
@@ -26,7 +26,7 @@ static tw_status make_text(twi_importer *m, twi_import_source from)
     while (passes(m, from))
         from = m->items[from.node].inputs[from.index];
     twi_import_item *maker = &m->items[from.node];
-    const char *name = from.index == 0 && !maker->given ? text_attr(m, maker) : NULL;
+    const char *name = from.index == 0 && !maker->given ? text_attr(maker) : NULL;
     if (!name)
         return TW_OK;
     twi_attr *attrs = twi_arena_alloc(&m->arena, sizeof *attrs * (size_t)(maker->num_attrs + 1));
@@ -51,7 +51,7 @@ static tw_status make_texts(twi_importer *m, const twi_import_item *user)
  * has: here as in TensorFlow there is none behind it, so the data set's own seeds count. */
 static void make_seed_generator(twi_importer *m, const twi_import_item *user)
 {
-    const twi_signature *signature = twi_graph_signature(m->graph, user->op);
+    const twi_signature *signature = twi_op_signature(user->op);
     const twi_argument *last =
         signature && signature->num_inputs ? &signature->inputs[signature->num_inputs - 1] : NULL;
     size_t count = user->num_inputs;
@@ -129,7 +129,7 @@ static void tell_texts(const twi_import_item *item, twi_attr *types)
 tw_status twi_import_tell_variants(twi_importer *m, const twi_import_item *item, const tw_output *inputs,
                                    twi_attr *attr)
 {
-    twi_signature signature;
+    const twi_signature *signature = twi_op_signature(item->op);
     tw_dtype *types = attr->kind == TW_ATTR_TYPE ? &attr->type : (tw_dtype *)attr->types;
     int count = attr->kind == TW_ATTR_TYPE ? 1 : attr->kind == TW_ATTR_TYPES ? attr->count : 0, input = 0;
     bool any = false, taken = false, lists = false, given = false;
@@ -138,10 +138,10 @@ tw_status twi_import_tell_variants(twi_importer *m, const twi_import_item *item,
         any = any || types[i] == TW_VARIANT;
     if (!any)
         return TW_OK;
-    if (!twi_signature_parse(&m->arena, item->op, &signature))
+    if (!signature)
         return twi_import_fail_memory(m);
-    for (int i = 0; i < signature.num_inputs && input < (int)item->num_inputs; i++) {
-        const twi_argument *argument = &signature.inputs[i];
+    for (int i = 0; i < signature->num_inputs && input < (int)item->num_inputs; i++) {
+        const twi_argument *argument = &signature->inputs[i];
         const char *name = argument->type_attr ? argument->type_attr : argument->list_attr;
         bool is_it = name && strcmp(name, attr->name) == 0;
         lists = lists || argument->dtype == TW_VARIANT;
@@ -151,12 +151,12 @@ tw_status twi_import_tell_variants(twi_importer *m, const twi_import_item *item,
                 types[k] = tw_output_dtype(inputs[input + k]);
         input += length_of(item, argument);
     }
-    for (int i = 0; i < signature.num_outputs; i++) {
+    for (int i = 0; i < signature->num_outputs; i++) {
         const char *name =
-            signature.outputs[i].type_attr ? signature.outputs[i].type_attr : signature.outputs[i].list_attr;
+            signature->outputs[i].type_attr ? signature->outputs[i].type_attr : signature->outputs[i].list_attr;
         given = given || (name && strcmp(name, attr->name) == 0);
     }
-    tw_dtype otherwise = twi_signature_wants_text(&signature, attr->name) ? TW_STRING : TW_RESOURCE;
+    tw_dtype otherwise = twi_signature_wants_text(signature, attr->name) ? TW_STRING : TW_RESOURCE;
     for (int i = 0; i < count && given && !taken && !lists; i++)
         types[i] = types[i] == TW_VARIANT ? otherwise : types[i];
     return TW_OK;
