@@ -75,10 +75,11 @@ tw_tensor *twi_tensor_from(tw_dtype dtype, tw_shape shape, const void *values)
 
 tw_tensor *tw_tensor_wrap(tw_dtype dtype, tw_shape shape, void *values, void (*release)(void *user), void *user)
 {
+    static _Alignas(ALIGNMENT) char nothing[ALIGNMENT]; /* who has no values may have no place for them either */
     tw_tensor *tensor = dtype == TW_VARIANT ? NULL : new_tensor(dtype, shape);
     if (!tensor)
         return NULL;
-    tensor->data = values;
+    tensor->data = values || tensor->elements ? values : nothing;
     tensor->release = release;
     tensor->user = user;
     return tensor;

@@ -55,6 +55,13 @@ static TFE_TensorHandle *ints(int64_t count, const int32_t *values)
     return handle_of(tensor);
 }
 
+static void keep(void *data, size_t size, void *user)
+{
+    (void)data;
+    (void)size;
+    (void)user;
+}
+
 /* Deletes the handle. */
 static void assert_values(TFE_TensorHandle *handle, int count, const float *expected)
 {
@@ -206,6 +213,10 @@ static void shapes_and_axes_may_be_values(void **state)
     give(op, shaped);
     give(op, ints(1, (int32_t[]){0}));
     assert_values(execute(op), 2, (float[]){9, 12});
+    op = new_op("Sum"); /* over no axes, of which there is no memory either */
+    give(op, vector(2, (float[]){1, 2}));
+    give(op, handle_of(TF_NewTensor(TF_INT32, (int64_t[]){0}, 1, NULL, 0, keep, NULL)));
+    assert_values(execute(op), 2, (float[]){1, 2});
     op = new_op("Fill");
     give(op, ints(1, (int32_t[]){4}));
     give(op, handle_of(float_tensor(NULL, 0, (float[]){7})));
