@@ -34,8 +34,8 @@ option(TOWER_INSTALL_TENSORFLOW "Install libtensorflow, its headers and tensorfl
 if(TOWER_INSTALL_TENSORFLOW)
     set_target_properties(tensorflow_c PROPERTIES INSTALL_RPATH "$ORIGIN")
     install(TARGETS tensorflow_c tensorflow_framework LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tensorflow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-            FILES_MATCHING PATTERN "*.h")
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tensorflow ${CMAKE_SOURCE_DIR}/include/tsl
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
     configure_file(${CMAKE_SOURCE_DIR}/cmake/tensorflow.pc.in ${CMAKE_BINARY_DIR}/tensorflow.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/tensorflow.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
