@@ -212,6 +212,13 @@ static bool check_output(TF_OpKernelContext *ctx, int i, TF_DataType type, int n
     return is_ok(status);
 }
 
+static void fail_shape(const TF_OpKernelContext *ctx, const int64_t *dims, int num_dims, TF_Status *status)
+{
+    char text[256];
+    set_status(status, TF_INVALID_ARGUMENT, "'%s' asks for a tensor of shape %s, whose elements cannot be counted",
+               tw_op_run_node(ctx->run), tw_shape_text(shape_of(dims, num_dims), text, sizeof text));
+}
+
 /* The output, made anew if it has another shape than before. NULL: the status says why. */
 static TF_Tensor *make_output(TF_OpKernelContext *ctx, int i, TF_DataType type, const int64_t *dims, int num_dims,
                               TF_Status *status)
@@ -219,10 +226,15 @@ static TF_Tensor *make_output(TF_OpKernelContext *ctx, int i, TF_DataType type, 
     tw_error error = TW_NO_ERROR;
     tw_shape shape = shape_of(dims, num_dims);
     void *data;
-    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size((tw_dtype)type);
+    int64_t elements = tw_shape_elements(shape);
+    size_t bytes = (size_t)elements * tw_dtype_size((tw_dtype)type);
     TF_Tensor *made = NULL;
+    if (elements < 0) {
+        fail_shape(ctx, dims, num_dims, status);
+        return NULL;
+    }
     if (type == TF_STRING) {
-        made = TF_AllocateTensor(type, dims, num_dims, (size_t)tw_shape_elements(shape) * sizeof(TF_TString));
+        made = TF_AllocateTensor(type, dims, num_dims, (size_t)elements * sizeof(TF_TString));
     } else if (tw_op_run_output(ctx->run, i, shape, &data, &error) != TW_OK) {
         set_error(status, &error);
         return NULL;
@@ -293,7 +305,6 @@ TF_Tensor *TF_GetMutableOutput(TF_OpKernelContext *ctx, int i, TF_Status *status
 TF_Tensor *TF_AllocateTemp(TF_OpKernelContext *context, TF_DataType dtype, const int64_t *dims, int num_dims,
                            TF_AllocatorAttributes *alloc_attrs, TF_Status *status)
 {
-    (void)context;
     (void)alloc_attrs;
     size_t size = dtype == TF_STRING ? sizeof(TF_TString) : TF_DataTypeSize(dtype);
     bool fits = true;
@@ -301,7 +312,9 @@ TF_Tensor *TF_AllocateTemp(TF_OpKernelContext *context, TF_DataType dtype, const
         fits = fits && dims[i] >= 0 && !__builtin_mul_overflow(size, (size_t)dims[i], &size);
     TF_Tensor *tensor = fits ? TF_AllocateTensor(dtype, dims, num_dims, size) : NULL;
     TF_SetStatus(status, TF_OK, "");
-    if (!tensor)
+    if (!fits)
+        fail_shape(context, dims, num_dims, status);
+    else if (!tensor)
         set_no_memory(status);
     return tensor;
 }
