@@ -3,6 +3,15 @@
 #include "device/fused/einsum.h"
 #include "ops/rules.h"
 
+/* In TensorFlow's words. */
+static tw_status refuse_dim(twi_inference *c, int input, int axis, int64_t expected)
+{
+    char text[256];
+    return TWI_REFUSE(c, "Expected dimension %lld at axis %d of the input shaped %s but got dimension %lld",
+                      (long long)expected, axis, tw_shape_text(c->inputs[input], text, sizeof text),
+                      (long long)c->inputs[input].dims[axis]);
+}
+
 static tw_status einsum_shape(twi_inference *c)
 {
     twi_einsum e;
@@ -26,13 +35,13 @@ static tw_status einsum_shape(twi_inference *c)
             if (sizes[label] == 1 || (dim >= 0 && sizes[label] < 0 && dim != 1))
                 sizes[label] = dim;
             else if (dim >= 0 && dim != sizes[label] && !(dim == 1 && label >= TWI_EINSUM_LETTERS) && sizes[label] >= 0)
-                return TWI_REFUSE(c, "an axis of %lld meets one of %lld", (long long)dim, (long long)sizes[label]);
+                return refuse_dim(c, i, k, sizes[label]);
         }
     for (int i = 0; i < c->num_inputs; i++) /* a named axis of 1 meets only its like */
         for (int k = 0; k < c->inputs[i].rank; k++) {
             int label = e.inputs[i].labels[k];
             if (label < TWI_EINSUM_LETTERS && c->inputs[i].dims[k] == 1 && sizes[label] > 1)
-                return TWI_REFUSE(c, "an axis of 1 meets one of %lld", (long long)sizes[label]);
+                return refuse_dim(c, i, k, sizes[label]);
         }
     c->outputs[0].rank = e.output.rank;
     for (int k = 0; k < e.output.rank; k++)

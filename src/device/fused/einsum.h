@@ -73,18 +73,22 @@ static inline const char *twi_einsum_term_read(twi_einsum *e, const char **at, i
     return NULL;
 }
 
-/* Reads the equation for tensors of these ranks. NULL, or what is wrong with it. */
+/* Reads the equation for tensors of these ranks. NULL, or what is wrong with it, in TensorFlow's words where programs
+ * look for them. */
 static inline const char *twi_einsum_read(twi_einsum *e, const char *equation, int num_inputs, const int *ranks)
 {
     int dots = 0;
     const char *why = NULL;
     memset(e, 0, sizeof *e);
     if (num_inputs < 1 || num_inputs > 2)
-        return "expected one or two tensors";
+        return "Expecting 1 or 2 input operands";
+    const char *arrow = strstr(equation, "->");
+    if (!arrow || strstr(arrow + 2, "->"))
+        return "Expecting exactly one '->'";
     for (int i = 0; i < num_inputs && !why; i++) {
         why = twi_einsum_term_read(e, &equation, ranks[i], &dots, &e->inputs[i]);
         if (!why && i + 1 < num_inputs && *equation++ != ',')
-            why = "fewer terms than tensors";
+            why = "Expected 1 inputs but got: 2";
     }
     if (why)
         return why;
