@@ -34,7 +34,7 @@ static tw_status find_output(const importer *m, const char *where, const char *t
     long index = colon ? strtol(colon + 1, NULL, 10) : 0;
     bool unknown = node && twi_op_is(node->op, TWI_UNKNOWN); /* fails when it is run */
     if (!node || index < 0 || (colon && index >= node->num_outputs && !unknown))
-        return twi_fail(m->error, TW_INVALID_ARGUMENT, "%s names '%s', which is not in the graph", where, text);
+        return twi_fail(m->error, TW_NOT_FOUND, "%s names '%s', which is not in the graph", where, text);
     *output = unknown ? (tw_output){node, -1} : tw_node_output(node, (int)index);
     return TW_OK;
 }
@@ -295,10 +295,11 @@ static tw_status read_saver(importer *m, const Twi__SaverDef *def)
     if (!def || !def->filename_tensor_name[0])
         return TW_OK;
     tw_status status = find_output(m, "the Saver", def->filename_tensor_name, &about->saver_filename);
-    if (status == TW_OK && def->save_tensor_name[0])
-        status = find_output(m, "the Saver", def->save_tensor_name, &about->saver_save);
     if (status == TW_OK && def->restore_op_name[0])
         status = find_output(m, "the Saver", def->restore_op_name, &about->saver_restore);
+    if (status == TW_OK && def->save_tensor_name[0] && /* which a graph that only serves may have lost */
+        find_output(m, "the Saver", def->save_tensor_name, &about->saver_save) != TW_OK)
+        *m->error = (tw_error)TW_NO_ERROR;
     return status;
 }
 
