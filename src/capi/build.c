@@ -693,6 +693,8 @@ static TF_Operation *add(TF_OperationDescription *d, TF_Status *status)
         tw_graph_import_with(d->graph->tower, def.data, def.size, &options, &error);
         if (error.status == TW_NOT_FOUND)
             fail_unknown(d, status);
+        else if (error.status == TW_FAILED_PRECONDITION) /* it calls a function that is not there */
+            set_status(status, TF_NOT_FOUND, "%s", error.message);
         else
             set_graph_error(status, &error);
     }

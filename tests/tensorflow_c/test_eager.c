@@ -553,7 +553,13 @@ static void what_is_wrong_is_said(void **state)
     (void)state;
     assert_null(TFE_NewOp(context, "NoSuchOp", s));
     assert_wrong(s, TF_NOT_FOUND, "'NoSuchOp' is neither a type of a primitive operation nor a name of a function");
-    TFE_Op *op = new_op("MatMul");
+    TFE_Op *op = new_op("PartitionedCall");
+    TFE_OpSetAttrFunctionName(op, "f", "gone", 4);
+    TFE_OpSetAttrTypeList(op, "Tin", NULL, 0);
+    TFE_OpSetAttrTypeList(op, "Tout", (TF_DataType[]){TF_FLOAT}, 1);
+    execute(op);
+    assert_wrong(s, TF_NOT_FOUND, "function");
+    op = new_op("MatMul");
     give(op, matrix(1, 1, (float[]){1}));
     execute(op);
     assert_int_equal(TF_GetCode(s), TF_INVALID_ARGUMENT);

@@ -48,7 +48,7 @@ static tw_status read_node(twi_importer *m, twi_import_item *item)
                  missing ? "it calls '%.100s', and the graph has no such function"
                          : "Op type not registered '%.100s' in this library",
                  missing ? missing : def->op);
-        tw_status status = twi_import_give_up(m, item, TW_NOT_FOUND, text);
+        tw_status status = twi_import_give_up(m, item, missing ? TW_FAILED_PRECONDITION : TW_NOT_FOUND, text);
         if (status != TW_OK)
             return status;
     }
