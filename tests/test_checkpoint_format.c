@@ -772,7 +772,7 @@ static void list_is_ordered_by_step_as_a_number(void **state)
     assert_string_equal(tw_checkpoint_list_path(list, 3), in_folder("model.ckpt-100"));
     tw_checkpoint_list_close(list);
     refused.listing = true;
-    assert_fails(tw_checkpoint_list_open(folder, &list, &error), TW_DATA_LOSS, "Input/output error");
+    assert_fails(tw_checkpoint_list_open(folder, &list, &error), TW_UNKNOWN, "Input/output error");
     refused.listing = false;
 }
 

@@ -240,6 +240,36 @@ static void two_writers_of_one_second_have_files_of_their_own(void **state)
     remove_scratch(deep);
 }
 
+/* The call of the C library, which this stands in place of. */
+static int readings_until_failure = -1; // below 0: never
+
+ssize_t pread64(int fd, void *bytes, size_t size, off_t offset); // on machines of 64 bits the same
+
+ssize_t pread(int fd, void *bytes, size_t size, off_t offset)
+{
+    if (readings_until_failure == 0) {
+        errno = EIO;
+        return -1;
+    }
+    readings_until_failure -= readings_until_failure > 0;
+    return pread64(fd, bytes, size, offset);
+}
+
+/* Who reads on behind a log that was cut off must not take this for one. */
+static void log_that_a_disk_does_not_give_is_not_taken_for_a_cut_one(void **state)
+{
+    (void)state;
+    tw_event_reader *reader;
+    tw_event event;
+    assert_ok(tw_event_reader_open(GOLDEN_DIR "/events", &reader, &error));
+    readings_until_failure = 0;
+    tw_status status = tw_event_reader_next(reader, &event, &error);
+    readings_until_failure = -1;
+    assert_int_equal(status, TW_UNKNOWN);
+    assert_message(error.message, "golden/events': Input/output error");
+    tw_event_reader_close(reader);
+}
+
 static void *add_many(void *writer)
 {
     for (int i = 0; i < 300; i++) {
@@ -416,6 +446,7 @@ int main(void)
         TEST(histogram_of_bfloat16_is_that_of_the_same_floats),
         TEST(histogram_of_no_numbers_is_refused_by_tag_and_the_log_goes_on),
         TEST(two_writers_of_one_second_have_files_of_their_own),
+        TEST(log_that_a_disk_does_not_give_is_not_taken_for_a_cut_one),
         TEST(events_of_several_threads_are_never_torn),
         TEST(failed_call_is_reported_and_what_was_flushed_stays_readable),
         TEST(running_out_of_memory_is_reported_and_leaks_nothing),

@@ -62,8 +62,6 @@ static tw_status status_of_errno(int number)
     case EMFILE:
     case ENFILE:
         return TW_RESOURCE_EXHAUSTED;
-    case EIO:
-        return TW_DATA_LOSS;
     case EISDIR:
     case ENOTDIR:
         return TW_FAILED_PRECONDITION;

@@ -113,7 +113,7 @@ static tw_status read_file(run_log *l, const char *path, tw_error *error)
     tw_status status = tw_event_reader_open(path, &reader, error);
     if (status != TW_OK)
         return status;
-    while (tw_event_reader_next(reader, &event, NULL) == TW_OK) { /* up to where a killed run's file was cut */
+    while ((status = tw_event_reader_next(reader, &event, error)) == TW_OK) {
         if (event.kind == TW_EVENT_SCALAR)
             add_scalar(l, &event);
         else if (event.kind == TW_EVENT_HISTOGRAM)
@@ -122,7 +122,8 @@ static tw_status read_file(run_log *l, const char *path, tw_error *error)
             forget_from(l, event.step);
     }
     tw_event_reader_close(reader);
-    return TW_OK;
+    bool end = status == TW_OUT_OF_RANGE || status == TW_DATA_LOSS; // a killed run's file was cut there
+    return end ? TW_OK : status;
 }
 
 static int by_name(const void *a, const void *b)
