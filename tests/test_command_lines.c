@@ -352,6 +352,7 @@ static void values_that_are_typed_are_what_they_say(void **state)
         {1, "run int32 --fetch y --feed x=1 --save /dev/full", "cannot make directory '/dev/full'"},
         {1, "run int32 --fetch y --feed x=1 --summaries /dev/full", "cannot make directory '/dev/full'"},
         {1, "run int32 --fetch y=/dev/full --feed x=1", "cannot write '/dev/full'"},
+        {1, "run int32 --fetch y --feed x=1 >/dev/full", "standard output: No space left on device"},
         {1, "run string --fetch y=/dev/full --feed x=1", "cannot write '/dev/full'"},
         {0, "run string --fetch y=text --feed x=1", "text: y, string []"},
         {1, "run string --fetch y=texts.npy --feed 'x=[1,2]'", "NumPy has no type string"},

@@ -45,6 +45,11 @@ static void who_waits_is_told_how_to_stop_at_once(void **state)
                 "seen 'SigCgt:.*[4567cdef][0-9a-f]\\{3\\}$' /proc/$job/status && kill -TERM $job; "
                 "seen 'a second signal' said && { while kill -TERM $job; do sleep 0.2; done 2>killed; }; wait $job",
                 graph);
+    assert_runs(143, "mkfifo nobody; exec 8<>nobody; dd if=/dev/zero of=nobody oflag=nonblock 2>full; "
+                     "$T run waits.pbtxt --fetch x 2>nobody & job=$!; " /* what it would say nobody reads */
+                     "seen 'SigCgt:.*[4567cdef][0-9a-f]\\{3\\}$' /proc/$job/status; "
+                     "for i in 1 2 3 4 5 6 7 8 9; do kill -TERM $job && sleep 0.2; done 2>killed; "
+                     "kill -KILL $job 2>killed; wait $job");
 }
 
 static void variables_are_saved_and_restored(void **state)

@@ -187,6 +187,8 @@ int finish_output(int code)
     bool lost = fflush(stdout) != 0 || ferror(stdout);
     if (!lost || code != EXIT_DONE || nobody_reads())
         return code;
+    if (errno == 0 && putchar('\n') == '\n') // lost by a line before: the reason is had by writing another
+        fflush(stdout);
     complain(NULL, "cannot write to standard output: %s", errno ? strerror(errno) : "some of it was lost");
     return EXIT_FAILED;
 }
