@@ -19,6 +19,7 @@
 #include <float.h>
 #include <ftw.h>
 #include <math.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <tower/tensor.h>
 
@@ -381,6 +382,20 @@ static void more_memory_than_there_is_is_not_taken(void **state)
     assert_null(twi_alloc((size_t)1 << 46));
 }
 
+static void a_limit_of_the_process_is_seen_before_it_is_met(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    none = before;
+    none.rlim_cur = 1;
+    assert_true(twi_may_have(1 << 20));
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    bool may = twi_may_have(1 << 20);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_false(may);
+}
+
 static void who_divides_a_mask_is_bound_and_who_divides_a_quota_is_not(void **state)
 {
     (void)state;
@@ -420,6 +435,7 @@ int main(void)
         cmocka_unit_test(quotas_of_the_groups_around_count_too),
         cmocka_unit_test(memory_is_what_the_machine_and_the_groups_around_have_left),
         cmocka_unit_test(more_memory_than_there_is_is_not_taken),
+        cmocka_unit_test(a_limit_of_the_process_is_seen_before_it_is_met),
         cmocka_unit_test(a_group_that_is_seen_from_inside_alone_is_found),
         cmocka_unit_test(who_divides_a_mask_is_bound_and_who_divides_a_quota_is_not),
     };

@@ -1,6 +1,8 @@
 /* test_onednn.c - the oneDNN kernel rows against loops that spell the definition out. */
 #include "kernel_testing.h"
 
+#include <sys/resource.h>
+
 /* Runs `op`, which must fall to the kernel called `name`. */
 static tw_status run(const char *op, const char *name, const tw_attr *attrs, int num_attrs, value *inputs,
                      int num_inputs, value *outputs, int num_outputs, tw_error *error)
@@ -298,6 +300,44 @@ static void steps_that_are_alike_may_take_turns_with_one_state(void **state)
     drop(&apart), drop(&shared);
 }
 
+/* Its code generators do not look whether they got memory. */
+static void without_memory_for_its_code_the_library_is_not_called(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); // their own memory would be refused
+#endif
+    struct rlimit before, none;
+    const twi_kernel *row = find_kernel("MatMul", "onednn", TW_FLOAT32);
+    tw_error error = {0};
+    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
+    value a = filled(TW_FLOAT32, TW_SHAPE(8, 8), 1), y = make(TW_FLOAT32, TW_SHAPE(8, 8));
+    twi_operand in[] = {a.operand, a.operand};
+    twi_prepare p = {.op = "MatMul", .node = "n", .attrs = &(twi_attrs){&attr, 1}, .num_inputs = 2, .num_outputs = 1,
+                     .inputs = in, .outputs = &y.operand, .device = devices->items[0], .threads = 1, .error = &error};
+    twi_prepare limited = p;
+    const void *from[] = {a.data, a.data};
+    assert_ok(row->prepare(&p));
+    void *workspace = twi_alloc_aligned(p.workspace + 64, 64);
+    twi_run r = {.state = p.state, .inputs = from, .outputs = &y.data, .workspace = workspace, .input_operands = in,
+                 .output_operands = &y.operand, .num_inputs = 2, .num_outputs = 1, .threads = 1, .node = "n",
+                 .error = &error};
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    none = before;
+    none.rlim_cur = 1;
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    tw_status prepared = row->prepare(&limited), ran = row->run(&r);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(prepared, TW_RESOURCE_EXHAUSTED);
+    assert_int_equal(ran, TW_RESOURCE_EXHAUSTED);
+    assert_message(error.message, "out of memory while running a oneDNN primitive");
+    assert_ok(row->run(&r));
+    row->release(limited.state);
+    row->release(p.state);
+    twi_free_aligned(workspace);
+    drop(&a), drop(&y);
+}
+
 /* ---- matrix products --------------------------------------------------------------------------------------- */
 
 static void check_matmul(int64_t m, int64_t k, int64_t n, bool transpose_a, bool transpose_b, tw_dtype dtype)
@@ -398,6 +438,7 @@ int main(void)
         cmocka_unit_test(filters_of_one_cell_with_strides_over_few_channels_are_left_to_others),
         cmocka_unit_test(bfloat16_convolutions_agree_where_the_cpu_has_the_type),
         cmocka_unit_test(steps_that_are_alike_may_take_turns_with_one_state),
+        cmocka_unit_test(without_memory_for_its_code_the_library_is_not_called),
         cmocka_unit_test(convolutions_of_volumes_are_those_of_plain_loops),
         cmocka_unit_test(channels_first_images_are_left_to_other_kernels),
         cmocka_unit_test(products_follow_the_definition_for_every_transposition),

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MUCH ((size_t)256 << 20)
 
@@ -48,4 +49,14 @@ double twi_memory_left(const char *root)
 bool twi_has_room(size_t bytes)
 {
     return bytes < MUCH || (double)bytes <= twi_memory_left("");
+}
+
+bool twi_may_have(size_t bytes)
+{
+    // by the system's call, not the heap's: a large block that came back would change how malloc() keeps others
+    void *tried = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (tried == MAP_FAILED)
+        return false;
+    munmap(tried, bytes);
+    return true;
 }

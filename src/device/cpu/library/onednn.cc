@@ -2,6 +2,7 @@
  * program cannot catch them. The wrapper classes of dnnl.hpp also are where versions 2 and 3 differ least. */
 #include "device/cpu/library/onednn.h"
 
+#include "base/room.h"
 #include "device/cpu/team.h"
 
 #include <new>
@@ -36,6 +37,14 @@ dnnl::engine &cpu()
 {
     static dnnl::engine *engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
     return *engine;
+}
+
+/* The library generates code, for a primitive and when it first runs, into memory of which it does not look whether it
+ * got it. What it takes at once is some MB. */
+void look_for_room()
+{
+    if (!twi_may_have(size_t(32) << 20))
+        throw std::bad_alloc();
 }
 
 /* Version 3 folded operation descriptors into primitive descriptors. */
@@ -133,6 +142,7 @@ struct twi_dnnl {
     dnnl::memory scratch;              /* at the start of the workspace; empty if none is needed */
     size_t workspace = 0;
     int threads = 1;
+    bool has_run = false;
 
     size_t reserve(size_t bytes)
     {
@@ -267,6 +277,7 @@ tw_status twi_dnnl_create(const twi_dnnl_spec *spec, twi_dnnl **out, tw_error *e
     twi_dnnl *made = nullptr;
     *out = nullptr;
     try {
+        look_for_room();
         team current(spec->threads);
         made = new twi_dnnl();
         made->threads = spec->threads;
@@ -313,6 +324,9 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
     dnnl_exec_arg_t list[MAX_ARGUMENTS + 1];
     int count = 0;
     try {
+        if (!p->has_run)
+            look_for_room();
+        p->has_run = true;
         team current(p->threads);
         if (p->threads > 1)
             twi_team_is_libgomps();
