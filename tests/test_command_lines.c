@@ -214,6 +214,8 @@ static void what_is_not_there_is_named_by_each_command(void **state)
         {2, "report a b c d e f g h i j k l m n o p q", "expected at most 16 directories, found 17"},
         {1, "report . --output nowhere/r.html", "cannot write 'nowhere/r.html'"},
         {1, "why --graph nowhere x", "cannot open 'nowhere'"},
+        {1, "train mnist --config /dev/zero", "'/dev/zero' has more than 100000 lines"},
+        {1, "version && truncate -s 1T huge && $T show huge", "'huge' is larger than the 2147483647 bytes allowed"},
         {2, "man nonsense", "there is no command 'nonsense'"},
         {2, "completion nonsense", "expected one of bash, zsh, fish"},
         {2, "help nonsense", "there is no command 'nonsense'"},

@@ -349,8 +349,9 @@ tw_status twi_file_read_any(const char *path, size_t limit, char **bytes, size_t
     TWI_TRY(open_to_read(path, &reader, error));
     /* The size is a hint only: the kernel's own files say 0, and a growing file is longer by now. One byte beyond
      * the limit is asked for, so that a file that is too long shows itself. */
-    size_t used = 0, capacity = (reader->size < limit ? (size_t)reader->size : limit) + 1;
-    for (ssize_t got = 1; got != 0;) {
+    bool fits = reader->size <= limit;
+    size_t used = 0, capacity = (fits ? (size_t)reader->size : limit) + 1;
+    for (ssize_t got = 1; fits && got != 0;) {
         if (!data || used == capacity) {
             if (data)
                 capacity = capacity > limit / 2 ? limit + 1 : capacity * 2;
@@ -367,11 +368,10 @@ tw_status twi_file_read_any(const char *path, size_t limit, char **bytes, size_t
             goto done;
         }
         used += got > 0 ? (size_t)got : 0;
-        if (used > limit || reader->size > limit) {
-            status = twi_fail(error, TW_OUT_OF_RANGE, "'%s' is larger than the %zu bytes allowed here", path, limit);
-            goto done;
-        }
+        fits = used <= limit;
     }
+    if (!fits)
+        TWI_LEAVE(twi_fail(error, TW_OUT_OF_RANGE, "'%s' is larger than the %zu bytes allowed here", path, limit));
     data[used] = 0;
     *bytes = data;
     *size = used;

@@ -8,11 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_LINES = 100000 }; // there are files without an end, as /dev/zero
+
 typedef struct reading {
     const char *path, *section;
     presets *presets;
+    FILE *file;
+    int lines;
     bool failed;
 } reading;
+
+static char *next_line(char *line, int size, void *user)
+{
+    reading *r = user;
+    return r->lines++ < MOST_LINES ? fgets(line, size, r->file) : NULL;
+}
 
 static int take(void *user, const char *section, const char *name, const char *value)
 {
@@ -25,17 +35,18 @@ static int take(void *user, const char *section, const char *name, const char *v
 
 bool config_read(const char *command, const char *path, const char *section, presets *presets)
 {
-    reading r = {.path = path, .section = section ? section : "", .presets = presets};
-    FILE *file = fopen(path, "re");
-    int line = file ? ini_parse_file(file, take, &r) : -1, reason = errno;
-    if (file && ferror(file)) /* a directory opens, and reads as nothing */
+    reading r = {.path = path, .section = section ? section : "", .presets = presets, .file = fopen(path, "re")};
+    int line = r.file ? ini_parse_stream(next_line, &r, take, &r) : -1, reason = errno;
+    if (r.file && ferror(r.file)) /* a directory opens, and reads as nothing */
         line = -1;
-    if (file)
-        fclose(file);
+    if (r.file)
+        fclose(r.file);
     if (r.failed || line == -2)
         return complain(command, "out of memory while reading '%s'", path);
     if (line == -1)
         return complain(command, "cannot read '%s': %s", path, strerror(reason));
+    if (r.lines > MOST_LINES)
+        return complain(command, "'%s' has more than %d lines", path, MOST_LINES);
     if (line > 0)
         return complain(command, "'%s', line %d: expected 'name = value', '[section]' or a comment after ';' or '#'",
                         path, line);
