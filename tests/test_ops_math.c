@@ -99,6 +99,26 @@ static void systems_whose_stacks_differ_are_refused(void **state)
     }
 }
 
+static void eigenvalues_have_the_type_of_the_matrix(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(3, 3));
+    assert_null(tw_add_node(g, "Eig", "x", &x, 1, (tw_attr[]){tw_attr_type("Tout", TW_COMPLEX128)}, 1));
+    assert_message(tw_graph_message(g), "Tout is complex128, expected complex64 of float");
+    tw_graph_destroy(g);
+}
+
+static void accidental_hits_are_of_as_many_classes_as_are_said(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output inputs[] = {tw_placeholder(g, TW_INT64, TW_SHAPE(3, 1)), tw_placeholder(g, TW_INT64, TW_SHAPE(4))};
+    assert_null(tw_add_node(g, "ComputeAccidentalHits", "x", inputs, 2, (tw_attr[]){tw_attr_int("num_true", 2)}, 1));
+    assert_message(tw_graph_message(g), "1 true classes, num_true says 2");
+    tw_graph_destroy(g);
+}
+
 enum { SIDE = 21, COLUMNS = 3 }; /* of matrices that are taken apart by halves, the last of them odd */
 
 typedef double complex square[SIDE][SIDE];
@@ -213,6 +233,8 @@ int main(void)
         cmocka_unit_test(what_is_no_number_is_not_converted),
         cmocka_unit_test(what_no_memory_holds_is_refused_when_it_is_built),
         cmocka_unit_test(systems_whose_stacks_differ_are_refused),
+        cmocka_unit_test(eigenvalues_have_the_type_of_the_matrix),
+        cmocka_unit_test(accidental_hits_are_of_as_many_classes_as_are_said),
         cmocka_unit_test(matrices_that_are_taken_apart_are_solved),
         cmocka_unit_test(large_positive_matrices_have_a_root),
     };

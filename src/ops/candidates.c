@@ -26,9 +26,13 @@ static tw_status sampler_shape(twi_inference *c)
  * that take such a candidate out of a loss. As many as there are. */
 static tw_status hits_shape(twi_inference *c)
 {
+    int64_t num_true = twi_attr_int(c->attrs, "num_true", 0), merged;
+    tw_shape classes = c->inputs[0];
     tw_status status = twi_expect_rank(c, 0, 2);
     if (status == TW_OK)
         status = twi_expect_rank(c, 1, 1);
+    if (status == TW_OK && classes.rank == 2 && !twi_merge_dims(classes.dims[1], num_true, &merged))
+        return TWI_REFUSE(c, "%lld true classes, num_true says %lld", (long long)classes.dims[1], (long long)num_true);
     for (int i = 0; i < 3; i++)
         c->outputs[i] = TW_SHAPE(-1);
     return status;

@@ -137,6 +137,15 @@ static tw_status eigen_shape(twi_inference *c)
     return status;
 }
 
+static tw_status general_eigen_shape(twi_inference *c)
+{
+    tw_dtype given = c->input_types[0], gives = tw_dtype_is_complex(given) ? given : twi_complex_type(given);
+    if (c->output_types[0] != gives)
+        return TWI_REFUSE(c, "Tout is %s, expected %s of %s", tw_dtype_name(c->output_types[0]), tw_dtype_name(gives),
+                          tw_dtype_name(given));
+    return eigen_shape(c);
+}
+
 static int64_t shorter(int64_t rows, int64_t columns)
 {
     return rows < 0 || columns < 0 ? -1 : rows < columns ? rows : columns;
@@ -722,7 +731,7 @@ const twi_op twi_linear_ops[] = {
      banded_shape, banded_gradient, TWI_HOST_ONLY},
     {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" FIELD, eigen_shape, eigen_gradient},
     {"Eig", "input:T", "e:Tout, v:Tout",
-     "compute_v:bool=true; T:{float,double," TWI_COMPLEX "}; Tout:{" TWI_COMPLEX "}", eigen_shape, eig_gradient,
+     "compute_v:bool=true; T:{float,double," TWI_COMPLEX "}; Tout:{" TWI_COMPLEX "}", general_eigen_shape, eig_gradient,
      TWI_HOST_ONLY},
     {"MatrixSquareRoot", "input:T", "output:T", "T:" FIELD, square_shape, root_gradient, TWI_HOST_ONLY},
     {"MatrixLogarithm", "input:T", "output:T", "T:{" TWI_COMPLEX "}", square_shape, NULL, TWI_HOST_ONLY},

@@ -640,3 +640,61 @@ def read_twice(dtype, new):
 for dtype in (tf.float16, tf.bfloat16):
     for new in (False, True):
         read_twice(dtype, new)
+
+# ---- what TensorFlow refuses: classes that are none, numbers below zero, rates and the like ----
+
+for sampler, rest in {"Uniform": {"range_max": 5}, "LogUniform": {"range_max": 5}, "All": {},
+                      "FixedUnigram": {"range_max": 5, "unigrams": [1.0, 2, 3, 4, 5]}}.items():
+    def sampling(sampler=sampler, rest=rest):
+        classes = holder(tf.int64, [None, 1], "classes")
+        return list(getattr(raw, sampler + "CandidateSampler")(true_classes=classes, num_true=1, num_sampled=5, unique=True,
+                                                               seed=3, **rest))
+
+    program("sampling_" + sampler, sampling, {"classes": i64([[1], [4]])}, *[({"classes": i64([[1], [c]])}, "true class") for c in (5, -1)])
+
+
+def counting(most):
+    def build():
+        x = holder(tf.int32, [None, None], "x")
+        return list(raw.DenseCountSparseOutput(values=x, weights=tf.constant([], tf.float32), binary_output=False, maxlength=most))
+    return build
+
+
+program("counting", counting(-1), {"x": i32([[0, 5, 2]])}, ({"x": i32([[0, -2, 3]])}, "must all be non-negative"))
+program("counting_none", counting(0), {"x": i32([[0, 5, 2]])})
+
+
+def updating():
+    lr, l1, power = [holder(tf.float32, [], name) for name in ("lr", "l1", "power")]
+    def update(op, **given):
+        v = tf.Variable([[1.0, 2]], use_resource=True)
+        slots = {name: tf.Variable([[0.5, 0.25]], use_resource=True).handle for name in ("accum", "linear") if name in given}
+        with tf.control_dependencies([op(var=v.handle, lr=lr, l1=l1, l2=0.5, **{**given, **slots})]):
+            return [v.read_value()]
+    rows = {"grad": tf.constant([[0.5, -1]]), "indices": [0]}
+    return {"ftrl": update(raw.ResourceSparseApplyFtrl, accum=0, linear=0, lr_power=power, **rows),
+            "adagrad": update(raw.ResourceApplyProximalAdagrad, accum=0, grad=rows["grad"])}
+
+
+for which in ("ftrl", "adagrad"):
+    def rates(lr=0.5, l1=0.25, power=-0.5):
+        return {"lr": f32(lr), "l1": f32(l1), "power": f32(power)} if which == "ftrl" else {"lr": f32(lr), "l1": f32(l1)}
+
+    program("updating_" + which, updating, (rates(), which), (rates(lr=0), which, "is 0, expected more than 0"),
+            (rates(l1=-1), which, "is -1, expected not less than 0"),
+            *[(rates(power=0.5), which, "is 0.5, expected not more than 0")][: which == "ftrl"], init=True)
+program("compressed", lambda: {"well": [tf.image.decode_png(raw.EncodePng(image=holder(tf.uint8, [None, None, 1], "x"), compression=9))],
+                               "badly": [raw.EncodePng(image=tf.zeros([1, 1, 1], tf.uint8), compression=10)]},
+        ({"x": np.array([[[3], [200]]], np.uint8)}, "well"), ({"x": np.array([[[3], [200]]], np.uint8)}, "badly", "expected -1 to 9"))
+
+# ---- a normalization that moves its averages: inputs that are constants have names below its own ----
+
+
+def averages(training):
+    return lambda: list(raw.FusedBatchNormV3(x=holder(tf.float32, [2, None, 1, 2], "x"), scale=[1.0, 2], offset=[0.5, 1], mean=[0.1, 0.2],
+                                             variance=[1.0, 3], exponential_avg_factor=0.75, is_training=training))[:3 if training else 1]
+
+
+reseed(31)
+for training in (True, False):
+    program("averages_%d" % training, averages(training), {"x": eighths(2, 3, 1, 2)})

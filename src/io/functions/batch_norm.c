@@ -22,14 +22,16 @@ static tw_status add_float(twi_functions *f, const char *name, const char *devic
     return values.float_val ? twi_lower_add_const(f, name, device, NULL, TW_SCALAR, &values) : twi_lower_fail_memory(f);
 }
 
-/* The node NAME/batch gives what the batch alone has, and its output i goes into the average that input i + 2 is. */
+/* Names of our own lie in NAME/averages, since TensorFlow calls inputs that are constants NAME/mean. The node
+ * NAME/averages/batch gives what the batch alone has, and its output i goes into the average that
+ * input i + 2 is. */
 static tw_status add_average(twi_lowering *l, int i, const char *name)
 {
     twi_functions *f = l->f;
     tw_status status = TW_OK;
     twi_attr_value type = twi_type_value("T", TW_FLOAT32);
-    const char *before[] = {l->inputs[i + 2], TWI_PRINT("%s/rest", l->name)};
-    const char *batch[] = {TWI_PRINT("%s/batch:%d", l->name, i), TWI_PRINT("%s/part", l->name)};
+    const char *before[] = {l->inputs[i + 2], TWI_PRINT("%s/averages/rest", l->name)};
+    const char *batch[] = {TWI_PRINT("%s/averages/batch:%d", l->name, i), TWI_PRINT("%s/averages/part", l->name)};
     const char *parts[] = {TWI_PRINT("%s/before", name), TWI_PRINT("%s/batch", name)};
     if (!before[1] || !batch[0] || !batch[1])
         return twi_lower_fail_memory(f);
@@ -48,7 +50,7 @@ tw_status twi_lower_batch_norm(twi_lowering *l)
     if (!signature)
         return twi_lower_fail_memory(f);
     size_t count = (size_t)signature->num_outputs;
-    const char *batch = TWI_PRINT("%s/batch", l->name), *outputs[6] = {batch};
+    const char *batch = TWI_PRINT("%s/averages/batch", l->name), *outputs[6] = {batch};
     Twi__NodeDef *copy = twi_arena_copy(f->arena, l->node, sizeof *copy);
     Twi__AttrValue__ListValue types = TWI__ATTR_VALUE__LIST_VALUE__INIT;
     types.type = twi_arena_alloc(f->arena, sizeof *types.type * count);
@@ -65,12 +67,12 @@ tw_status twi_lower_batch_norm(twi_lowering *l)
         return l->num_data != 5 ? twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s) has %zu inputs, expected 5",
                                            l->name, l->node->op, l->num_data)
                                 : twi_lower_fail_memory(f);
-    TWI_TRY(add_float(f, TWI_PRINT("%s/part", l->name), l->device, part_of_batch(l->node)));
-    TWI_TRY(add_float(f, TWI_PRINT("%s/rest", l->name), l->device, 1 - part_of_batch(l->node)));
-    TWI_TRY(add_average(l, 1, outputs[1] = TWI_PRINT("%s/mean", l->name)));
-    TWI_TRY(add_average(l, 2, outputs[2] = TWI_PRINT("%s/variance", l->name)));
+    TWI_TRY(add_float(f, TWI_PRINT("%s/averages/part", l->name), l->device, part_of_batch(l->node)));
+    TWI_TRY(add_float(f, TWI_PRINT("%s/averages/rest", l->name), l->device, 1 - part_of_batch(l->node)));
+    TWI_TRY(add_average(l, 1, outputs[1] = TWI_PRINT("%s/averages/mean", l->name)));
+    TWI_TRY(add_average(l, 2, outputs[2] = TWI_PRINT("%s/averages/variance", l->name)));
     for (size_t i = 3; i < count; i++)
-        if (!(outputs[i] = TWI_PRINT("%s/batch:%zu", l->name, i)))
+        if (!(outputs[i] = TWI_PRINT("%s/averages/batch:%zu", l->name, i)))
             return twi_lower_fail_memory(f);
     types.n_type = count;
     for (size_t i = 0; i < count; i++)

@@ -159,10 +159,11 @@ static tw_status read_attr(twi_importer *m, const Twi__AttrValue *value, tw_attr
  * are by default, or has one of these values, or is a hint that changes no result. */
 static bool says_nothing(const twi_attr *attr)
 {
-    /* Of MatMul: an input is a gradient. Of Equal and NotEqual: what shapes that do not fit give, which is refused. */
-    static const char *const hints[] = {"grad_a", "grad_b", "grad_x", "grad_y", "incompatible_shape_error"};
+    /* Of MatMul: an input is a gradient. Of Equal and NotEqual: what shapes that do not fit give, which is refused. Of
+     * FusedBatchNorm: how averages move, which has become nodes (functions/batch_norm.c), or is not asked for. */
+    static const char *const hints[] = {"grad_a", "grad_b", "grad_x", "grad_y", "incompatible_shape_error",
+                                        "exponential_avg_factor"};
     static const twi_attr usual[] = {
-        {.name = "exponential_avg_factor", .kind = TW_ATTR_FLOAT, .f = 1}, /* FusedBatchNorm */
         {.name = "shape_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},    /* ConcatOffset */
         {.name = "Tk", .kind = TW_ATTR_TYPE, .type = TW_INT32},            /* TopKV2 */
         {.name = "index_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},    /* TopKV2 */

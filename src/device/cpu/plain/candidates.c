@@ -96,7 +96,7 @@ static double probability(const sampling *s, int64_t value)
     if (s->sampler == UNIFORM)
         return 1 / (double)s->range;
     if (s->sampler == FIXED)
-        return value >= 0 && value < s->range ? s->fixed.weights.items[value] / s->fixed.total : 0;
+        return s->fixed.weights.items[value] / s->fixed.total;
     if (s->sampler == LEARNED)
         return (double)twi_learned_unigrams_weight(s->learned, value) / twi_learned_unigrams_total(s->learned);
     return log((double)(value + 2) / (double)(value + 1)) / s->log_range;
@@ -151,7 +151,7 @@ static tw_status prepare(twi_prepare *p, sampler sampler)
 {
     sampling s = {.sampler = sampler,
                   .unique = twi_attr_bool(p->attrs, "unique", false),
-                  .range = twi_attr_int(p->attrs, "range_max", 1)};
+                  .range = twi_attr_int(p->attrs, sampler == ALL ? "num_sampled" : "range_max", 1)};
     tw_status status = twi_random_find(p, &s.stream);
     if (status != TW_OK)
         return status;
@@ -212,6 +212,10 @@ static tw_status run(const twi_run *r)
     const sampling *s = r->state;
     const int64_t *classes = r->inputs[0];
     int64_t num = r->output_operands[0].elements, *candidates = r->outputs[0];
+    for (int64_t i = 0; i < r->input_operands[0].elements; i++)
+        if (classes[i] < 0 || classes[i] >= s->range)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': true class %lld, expected one of %lld", r->node,
+                            (long long)classes[i], (long long)s->range);
     words w = {.philox = twi_random_take(s->stream, (uint64_t)num * BLOCKS), .used = 4};
     int64_t draws = sample(s, &w, num, candidates, r->workspace);
     for (int64_t i = 0; i < r->input_operands[0].elements; i++)
@@ -225,15 +229,10 @@ static tw_status run(const twi_run *r)
 static tw_status run_learned(const twi_run *r)
 {
     const sampling *s = r->state;
-    const int64_t *classes = r->inputs[0];
-    int64_t num = r->input_operands[0].elements;
-    for (int64_t i = 0; i < num; i++)
-        if (classes[i] < 0 || classes[i] >= s->range)
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': true class %lld, expected one of %lld", r->node,
-                            (long long)classes[i], (long long)s->range);
     twi_learned_unigrams_lock(s->learned);
     tw_status status = run(r);
-    twi_learned_unigrams_count(s->learned, classes, num);
+    if (status == TW_OK)
+        twi_learned_unigrams_count(s->learned, r->inputs[0], r->input_operands[0].elements);
     twi_learned_unigrams_unlock(s->learned);
     return status;
 }

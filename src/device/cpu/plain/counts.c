@@ -14,7 +14,7 @@ typedef struct place {
 } place;
 
 typedef struct counting {
-    int64_t least, most; /* how many numbers there are at least; exactly, where that is more than 0 */
+    int64_t least, most; /* how many numbers there are at least; exactly, where that is not negative */
     bool binary;
 } counting;
 
@@ -56,15 +56,20 @@ static tw_status begin(const twi_run *r, int values, int weights, counted *c)
     return c->places ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
-/* Number i of input `values`, which is in that row; negative and too large ones do not count. */
-static void see(const twi_run *r, counted *c, int values, int64_t row, int64_t i)
+/* Number i of input `values`, which is in that row; too large ones do not count. */
+static tw_status see(const twi_run *r, counted *c, int values, int64_t row, int64_t i)
 {
     const counting *s = r->state;
     int64_t value = twi_input_int(r, values, i);
-    if (value < 0 || (s->most > 0 && value >= s->most))
-        return;
+    if (value < 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "'%s': Input values must all be non-negative, number %lld is %lld", r->node, (long long)i,
+                        (long long)value);
+    if (s->most >= 0 && value >= s->most)
+        return TW_OK;
     c->places[c->count++] = (place){row, value, i};
     c->largest = value > c->largest ? value : c->largest;
+    return TW_OK;
 }
 
 /* What places from `first` to before `end`, of one number in one row, give together. */
@@ -98,7 +103,7 @@ static tw_status give(const twi_run *r, counted *c, int64_t rows, int axes, tw_s
     int64_t count = 0, *indices, *shape, size = s->most;
     tw_dtype dtype = r->output_operands[1].dtype;
     void *counts;
-    if (size <= 0) /* as many as the largest value says, if that can be said */
+    if (size < 0) /* as many as the largest value says, if that can be said */
         size = c->largest < INT64_MAX ? c->largest + 1 : INT64_MAX;
     if (status == TW_OK)
         qsort(c->places, (size_t)c->count, sizeof *c->places, compare);
@@ -117,7 +122,7 @@ static tw_status give(const twi_run *r, counted *c, int64_t rows, int axes, tw_s
     }
     if (status == TW_OK) {
         shape[0] = rows;
-        shape[axes - 1] = s->most <= 0 && s->least > size ? s->least : size;
+        shape[axes - 1] = s->most < 0 && s->least > size ? s->least : size;
     }
     twi_free(c->places);
     return status;
@@ -135,7 +140,7 @@ static tw_status run_dense(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Invalid input: Shapes dimension cannot be 0.", r->node);
     tw_status status = begin(r, 0, 1, &c);
     for (int64_t i = 0; i < values->elements && status == TW_OK; i++)
-        see(r, &c, 0, rows ? i / values->shape.dims[1] : 0, i);
+        status = see(r, &c, 0, rows ? i / values->shape.dims[1] : 0, i);
     return give(r, &c, rows ? values->shape.dims[0] : 1, rows ? 2 : 1, status);
 }
 
@@ -163,7 +168,7 @@ static tw_status run_sparse(const twi_run *r)
                                   r->node, (long long)i, (long long)k, (long long)indices[i * axes + k],
                                   (long long)shape[k]);
         if (status == TW_OK)
-            see(r, &c, 1, axes > 1 ? indices[i * axes] : 0, i);
+            status = see(r, &c, 1, axes > 1 ? indices[i * axes] : 0, i);
     }
     return give(r, &c, axes > 1 ? shape[0] : 1, axes > 1 ? 2 : 1, status);
 }
@@ -184,8 +189,8 @@ static tw_status run_ragged(const twi_run *r)
                         r->node, (long long)count);
     tw_status status = begin(r, 1, 2, &c);
     for (int64_t row = 0; row < rows && status == TW_OK; row++)
-        for (int64_t i = splits[row]; i < splits[row + 1]; i++)
-            see(r, &c, 1, row, i);
+        for (int64_t i = splits[row]; i < splits[row + 1] && status == TW_OK; i++)
+            status = see(r, &c, 1, row, i);
     return give(r, &c, rows, 2, status);
 }
 

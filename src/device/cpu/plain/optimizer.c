@@ -13,11 +13,12 @@ enum { MOST_SLOTS = 3, MOST_NUMBERS = 6, SPAN_ELEMENTS = 1024 };
 
 /* State: which inputs are what, and the attributes. */
 typedef struct layout {
-    void (*update)(const twi_run *r);
+    tw_status (*update)(const twi_run *r);
     int rule; /* its number */
     int slots[MOST_SLOTS], numbers[MOST_NUMBERS];
     int num_slots, num_numbers, gradient, indices; /* indices: -1 of a whole gradient */
     bool updates_slots, nesterov, multiplies;
+    const char *bounds; /* of the first numbers: what is asked of each */
 } layout;
 
 /* Name behind "ResourceApply" and perhaps "ResourceSparseApply", inputs behind the variable (s slot, n number, g
@@ -44,6 +45,16 @@ typedef struct layout {
 #include "device/cpu/plain/for_stored.h"
 #undef BODY
 
+/* What TensorFlow asks of an update's numbers, where it asks: + more than 0, 0 not less, - not more. */
+static const struct bounds {
+    const char *op, *numbers;
+} bounds[] = {
+    {"ResourceSparseApplyFtrl", "+00-"},
+    {"ResourceSparseApplyFtrlV2", "+000-"},
+    {"ResourceApplyProximalAdagrad", "+00"},
+    {"ResourceSparseApplyProximalAdagrad", "+00"},
+};
+
 /* ---- preparing --------------------------------------------------------------------------------------------------- */
 
 static const struct rule {
@@ -60,6 +71,14 @@ static int find_rule(const char *op)
     while (strcmp(strstr(op, "Apply") + strlen("Apply"), rules[i].name) != 0)
         i++;
     return i;
+}
+
+static const char *bounds_of(const char *op)
+{
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        if (strcmp(op, bounds[i].op) == 0)
+            return bounds[i].numbers;
+    return "";
 }
 
 static layout lay_out(int rule, tw_dtype type, bool sparse)
@@ -104,6 +123,7 @@ static tw_status prepare(twi_prepare *p)
 {
     tw_dtype type = twi_kernel_type(p->attrs);
     layout u = lay_out(find_rule(p->op), type, strstr(p->op, "SparseApply") != NULL);
+    u.bounds = bounds_of(p->op);
     u.updates_slots = twi_attr_bool(p->attrs, "update_slots", true);
     u.nesterov = twi_attr_bool(p->attrs, "use_nesterov", false);
     u.multiplies = twi_attr_bool(p->attrs, "multiply_linear_by_lr", false);
@@ -117,9 +137,7 @@ static tw_status run(const twi_run *r)
     tw_status status = TW_OK;
     if (u->indices >= 0)
         status = twi_indices_check(r, u->indices, r->input_operands[0].shape.dims[0]);
-    if (status == TW_OK)
-        u->update(r);
-    return status;
+    return status == TW_OK ? u->update(r) : status;
 }
 
 #define DENSE(name)                                                                                                    \

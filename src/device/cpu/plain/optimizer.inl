@@ -191,8 +191,22 @@ static NAME(span) *const NAME(spans)[] = {
 #undef SPAN
 };
 
+/* A rate that the rule only multiplies with may be 0. */
+static tw_status NAME(check_numbers)(const twi_run *r, const layout *u, const REAL *n)
+{
+    for (int k = 0; u->bounds[k]; k++) {
+        bool above = u->bounds[k] != '-', may_be_zero = u->bounds[k] != '+' || u->multiplies;
+        if ((above ? n[k] > 0 : n[k] < 0) || (may_be_zero && n[k] == 0))
+            continue;
+        const char *asked = !above ? "not more than" : may_be_zero ? "not less than" : "more than";
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': input %d is %g, expected %s 0", r->node, u->numbers[k],
+                        (double)n[k], asked);
+    }
+    return TW_OK;
+}
+
 /* Rows are updated one after the other, since one may be named twice; elements of a whole gradient by the team. */
-static void NAME(update)(const twi_run *r)
+static tw_status NAME(update)(const twi_run *r)
 {
     const layout *u = r->state;
     NAME(span) *update = NAME(spans)[u->rule];
@@ -205,13 +219,17 @@ static void NAME(update)(const twi_run *r)
     for (int k = 0; k < u->num_numbers; k++)
         n[k] = r->input_operands[u->numbers[k]].dtype == TW_INT64 ? (REAL) * (const int64_t *)r->inputs[u->numbers[k]]
                                                                   : LOAD(*(const STORED *)r->inputs[u->numbers[k]]);
+    tw_status status = NAME(check_numbers)(r, u, n);
+    if (status != TW_OK)
+        return status;
     if (u->indices < 0) {
         TWI_PARALLEL_ELEMENTS_LOOP(r, count)
         for (int64_t i = 0; i < count; i += SPAN_ELEMENTS)
             update(*u, n, v, s, i, g + i, count - i < SPAN_ELEMENTS ? count - i : SPAN_ELEMENTS);
-        return;
+        return TW_OK;
     }
     int64_t rows = r->input_operands[u->indices].elements, row = rows ? count / rows : 0;
     for (int64_t i = 0; i < rows; i++)
         update(*u, n, v, s, twi_input_int(r, u->indices, i) * row, g + i * row, row);
+    return TW_OK;
 }

@@ -228,6 +228,15 @@ static tw_status give(const twi_run *r, tw_status status, char *bytes, size_t si
     return status;
 }
 
+static tw_status prepare_png(twi_prepare *p)
+{
+    int64_t compression = twi_attr_int(p->attrs, "compression", -1);
+    if (compression < -1 || compression > 9)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "EncodePng '%s': compression is %lld, expected -1 to 9", p->node,
+                        (long long)compression);
+    return TW_OK;
+}
+
 static tw_status run_png(const twi_run *r)
 {
     twi_image image = given(r);
@@ -294,7 +303,7 @@ const twi_kernel twi_cpu_picture_kernels[] = {
     {"DecodeBmp", "plain", 0, prepare_decode, run_decode, twi_free},
     {"DecodeGif", "plain", 0, NULL, run_gif},
     {"ExtractJpegShape", "plain", 0, NULL, run_sizes},
-    {"EncodePng", "plain", 0, NULL, run_png},
+    {"EncodePng", "plain", 0, prepare_png, run_png},
     {"EncodeJpeg", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
     {"EncodeJpegVariableQuality", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
     {0},
