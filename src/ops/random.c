@@ -223,7 +223,8 @@ static tw_status index_shuffle_shape(twi_inference *c)
 /* The state of a generator of Philox's: two words of a counter, and the key. */
 static tw_status generator_shape(twi_inference *c)
 {
-    c->outputs[0] = TW_SHAPE(3);
+    if (c->num_outputs)
+        c->outputs[0] = TW_SHAPE(3);
     tw_status status = twi_expect_rank(c, 1, 0);
     return status == TW_OK ? twi_expect_rank(c, 2, 0) : status;
 }
@@ -268,6 +269,8 @@ const twi_op twi_random_ops[] = {
      "Tseed:{int32,int64}=int64", key_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"RngReadAndSkip", "resource:resource, alg:int32, delta:uint64", "value:int64", "", generator_shape,
      twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY, "u.."},
+    {"RngSkip", "resource:resource, algorithm:int64, delta:int64", "", "", generator_shape, twi_not_differentiable,
+     TWI_STATEFUL | TWI_HOST_ONLY, "u.."},
     {"StatelessRandomGetAlg", "", "alg:int32", "", key_shape, twi_not_differentiable, TWI_HOST_ONLY},
     STATELESS("StatelessRandomUniform"),
     STATELESS("StatelessRandomNormal"),

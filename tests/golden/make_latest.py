@@ -698,3 +698,14 @@ def averages(training):
 reseed(31)
 for training in (True, False):
     program("averages_%d" % training, averages(training), {"x": eighths(2, 3, 1, 2)})
+
+# ---- a generator that is moved on, and not read ----
+
+
+def skipping():
+    state = tf.get_variable("state", initializer=tf.constant([-5, 1, 7], tf.int64), use_resource=True)
+    with tf.control_dependencies([raw.RngSkip(resource=state.handle, algorithm=tf.constant(1, tf.int64), delta=holder(tf.int64, [], "delta"))]):
+        return [state.read_value()]
+
+
+program("skipping", skipping, {"delta": i64(3)}, {"delta": i64(0)}, init=True)

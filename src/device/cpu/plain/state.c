@@ -92,7 +92,8 @@ static tw_status prepare_count(twi_prepare *p)
 static tw_status run_generator(const twi_run *r)
 {
     twi_philox start;
-    memcpy(r->outputs[0], r->inputs[0], r->output_operands[0].bytes);
+    if (r->num_outputs) // it is read, too
+        memcpy(r->outputs[0], r->inputs[0], r->output_operands[0].bytes);
     return twi_random_kept(r, *(const uint64_t *)r->inputs[2] * TWI_RANDOM_BLOCKS, &start);
 }
 
@@ -367,6 +368,7 @@ const twi_kernel twi_cpu_state_kernels[] = {
     {"AssignAddVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_add},
     {"AssignSubVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_sub},
     {"RngReadAndSkip", "plain", 0, twi_random_prepare_kept, run_generator},
+    {"RngSkip", "plain", 0, twi_random_prepare_kept, run_generator},
     {"ResourceCountUpTo", "plain", 0, prepare_count, run_count, twi_free},
     {"ResourceApplyGradientDescent", "plain", UPDATED_TYPES, prepare_optimizer, run_gradient_descent},
     {"ResourceApplyMomentum", "plain", UPDATED_TYPES, prepare_optimizer, run_momentum},
