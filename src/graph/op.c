@@ -49,10 +49,34 @@ const twi_op *twi_op_find(const char *name)
 
 /* ---- reading a signature --------------------------------------------------------------------------------------- */
 
+/* Zeroed, for as long as the process, as rows are; NULL when out of memory. Of the C library's, for what a program's own
+ * allocator (tw_set_allocator) gives comes back to it. */
+static void *keep(size_t bytes)
+{
+    enum { BLOCK = 16 << 10, ALIGNMENT = 16 };
+    static char *block;
+    static size_t left;
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (bytes > left) {
+        left = bytes > BLOCK ? bytes : BLOCK;
+        block = calloc(1, left);
+        left = block ? left : 0;
+    }
+    if (!block || bytes > left)
+        return NULL;
+    left -= bytes;
+    return block + left;
+}
+
+static void *kept_copy(const void *from, size_t bytes)
+{
+    void *copy = keep(bytes);
+    return copy ? memcpy(copy, from, bytes) : NULL;
+}
+
 /* A piece of text under the reader's finger. */
 typedef struct reader {
     const char *at;
-    twi_arena *arena;
     bool failed; /* out of memory */
 } reader;
 
@@ -80,7 +104,7 @@ static const char *read_word(reader *r, const char *stops)
     r->at += size;
     while (size && start[size - 1] == ' ')
         size--;
-    char *word = twi_arena_alloc(r->arena, size + 1);
+    char *word = keep(size + 1);
     if (!word) {
         r->failed = true;
         return "";
@@ -132,7 +156,7 @@ static void read_type(reader *r, const twi_signature *s, twi_argument *argument)
 static twi_argument *read_arguments(reader *r, const char *text, const twi_signature *s, int *count)
 {
     *count = count_items(text, ',');
-    twi_argument *arguments = twi_arena_alloc(r->arena, sizeof *arguments * (size_t)*count);
+    twi_argument *arguments = keep(sizeof *arguments * (size_t)*count);
     if (!arguments) {
         r->failed = true;
         *count = 0;
@@ -154,7 +178,7 @@ static void read_set(reader *r, twi_attr_spec *spec)
     int count = 1;
     for (const char *c = r->at; *c && *c != '}'; c++)
         count += *c == ',';
-    const char **words = twi_arena_alloc(r->arena, sizeof *words * (size_t)count);
+    const char **words = keep(sizeof *words * (size_t)count);
     if (!words) {
         r->failed = true;
         return;
@@ -222,9 +246,9 @@ static void read_default_list(reader *r, twi_attr_spec *spec)
     }
     spec->value.count = count;
     if (is_float)
-        spec->value.floats = twi_arena_copy(r->arena, floats, sizeof *floats * (size_t)count);
+        spec->value.floats = kept_copy(floats, sizeof *floats * (size_t)count);
     else
-        spec->value.ints = twi_arena_copy(r->arena, items, sizeof *items * (size_t)count);
+        spec->value.ints = kept_copy(items, sizeof *items * (size_t)count);
     if (is_float ? !spec->value.floats : !spec->value.ints)
         r->failed = true;
 }
@@ -266,7 +290,7 @@ static void read_default(reader *r, twi_attr_spec *spec)
 static void read_attrs(reader *r, const char *text, twi_signature *s)
 {
     s->num_attrs = count_items(text, ';');
-    s->attrs = twi_arena_alloc(r->arena, sizeof *s->attrs * (size_t)s->num_attrs);
+    s->attrs = keep(sizeof *s->attrs * (size_t)s->num_attrs);
     if (!s->attrs) {
         r->failed = true;
         s->num_attrs = 0;
@@ -290,10 +314,10 @@ static void read_attrs(reader *r, const char *text, twi_signature *s)
     }
 }
 
-static const twi_signature *read_signature(twi_arena *arena, const twi_op *op)
+static const twi_signature *read_signature(const twi_op *op)
 {
-    reader r = {.arena = arena};
-    twi_signature *signature = twi_arena_alloc(arena, sizeof *signature);
+    reader r = {0};
+    twi_signature *signature = keep(sizeof *signature);
     if (!signature)
         return NULL;
     read_attrs(&r, op->attrs, signature);
@@ -305,7 +329,6 @@ static const twi_signature *read_signature(twi_arena *arena, const twi_op *op)
 const twi_signature *twi_op_signature(const twi_op *op)
 {
     static _Atomic(const twi_signature *) known[SLOTS]; /* of the rows in the table */
-    static twi_arena arena;                             /* as long as the process, as rows are */
     static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
     const twi_signature *signature = twi_own_signature(op);
     if (signature)
@@ -318,7 +341,7 @@ const twi_signature *twi_op_signature(const twi_op *op)
     pthread_mutex_lock(&reading);
     signature = atomic_load_explicit(slot, memory_order_relaxed);
     if (!signature)
-        signature = read_signature(&arena, op);
+        signature = read_signature(op);
     atomic_store_explicit(slot, signature, memory_order_release);
     pthread_mutex_unlock(&reading);
     return signature;
