@@ -168,6 +168,23 @@ static void nodes_of_what_would_be_trained_are_explained(void **state)
     assert_prints("from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/replica:0/task:1/device:CPU:0: it reads");
 }
 
+/* Of a chain that is folded each node became another that did, too. */
+static void a_long_chain_takes_no_time_that_grows_with_its_square(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/chain.pbtxt", directory);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "node { name: 'n0' op: 'Const' attr { key: 'dtype' value { type: 1 } } attr { key: 'value' value { "
+                  "tensor { dtype: 1 tensor_shape { } float_val: 1 } } } }\n");
+    for (int i = 1; i < 30000; i++)
+        fprintf(file, "node { name: 'n%d' op: 'Neg' input: 'n%d' attr { key: 'T' value { type: 1 } } }\n", i, i - 1);
+    assert_int_equal(fclose(file), 0);
+    assert_runs(0, "(ulimit -t 5; $T why '*' --graph chain.pbtxt) >chain && tail -n 1 chain"); // of processor time
+    assert_prints("n29999");
+}
+
 static void a_graph_of_any_file_is_explained(void **state)
 {
     (void)state;
@@ -262,6 +279,7 @@ int main(void)
         cmocka_unit_test(the_story_of_a_node_is_told),
         cmocka_unit_test(nodes_of_what_would_be_trained_are_explained),
         cmocka_unit_test(a_graph_of_any_file_is_explained),
+        cmocka_unit_test(a_long_chain_takes_no_time_that_grows_with_its_square),
         cmocka_unit_test(unknown_nodes_are_answered_with_near_names),
         cmocka_unit_test(training_says_what_soft_placement_moved_and_keeps_to_a_budget),
         cmocka_unit_test(failures_are_events_for_programs_too),

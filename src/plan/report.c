@@ -7,12 +7,16 @@
 
 #include <string.h>
 
-/* The node that does the work of a user's node; NULL: none. */
+/* The node that does the work of a user's node; NULL: none. Ways of many steps are halved, so that asking for each node
+ * of a long chain that was folded takes no time that grows with its square; those who ask hold the session's lock. */
 static const twi_node *find_worker(const twi_plan *plan, int id)
 {
-    const twi_node *node = id < plan->num_origins ? plan->origins[id] : NULL;
-    while (node && node->gone)
+    twi_node *node = id < plan->num_origins ? plan->origins[id] : NULL;
+    while (node && node->gone) {
+        if (node->became && node->became->gone)
+            node->became = node->became->became;
         node = node->became;
+    }
     return node;
 }
 
