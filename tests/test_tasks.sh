@@ -358,6 +358,24 @@ differ "their options: task 1 has '--max-steps 3', task 0 has '--max-steps 2'" \
     "${options[*]} --train-dir differ --max-steps 2" "${options[*]} --train-dir differ --max-steps 3"
 differ "their options: task 1 has 'no --save', task 0 has '--save'" \
     "run ${queues}_tasks.meta --fetch loss --save differ" "run ${queues}_tasks.meta --fetch loss"
+differ "their options: task 1 has 'MODEL cifar10', task 0 has 'MODEL mnist'" \
+    "${options[*]} --train-dir differ --max-steps 2" "train cifar10 ${options[*]:2} --train-dir differ --max-steps 2"
+npy() { # SHAPE TEXT: so many bytes of the text, as NumPy keeps them
+    printf '\x93NUMPY\x01\0\x76\0%-117s\n%s' "{'descr': '|u1', 'fortran_order': False, 'shape': ($1), }" "$2"
+}
+for name in here other_train other_test; do
+    mkdir $name
+    for half in train test; do
+        [ $name = other_$half ] && pixel=b || pixel=a
+        npy 8,28,28 "$(printf "%6272s" "" | tr ' ' $pixel)" > $name/${half}_images.npy
+        npy 8, "$(printf '\1\2\3\4\5\6\7\10')" > $name/${half}_labels.npy
+    done
+done
+own=(train mnist --cpu-threads 1 --batch-size 2 --towers 2 --log-every 0 --max-steps 1 --eval-every 1)
+differ "the data that they learn from: task 1 has '.*, 8 examples, SHA-256 .*', task 0 has .*" \
+    "${own[*]} --train-dir learn --data-dir here" "${own[*]} --train-dir learn --data-dir other_train"
+differ "the data that they are evaluated on: task 1 has '.*, 8 examples, SHA-256 .*', task 0 has .*" \
+    "${own[*]} --train-dir evaluated --data-dir here" "${own[*]} --train-dir evaluated --data-dir other_test"
 differ "the checkpoint that they go on from: task 1 has 'none', task 0 has 'step 4'" \
     "${options[*]} --train-dir two --max-steps 6 --resume" "${options[*]} --train-dir elsewhere --max-steps 6 --resume"
 

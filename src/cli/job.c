@@ -225,28 +225,33 @@ void job_close_tasks(tw_devices *devices)
 static bool is_own(const option *row, const char *section)
 {
     static const char *const paths[] = {"data-dir", "train-dir", "config"};
-    bool own = !row->name || strcmp(section, "devices") == 0 || strcmp(section, "tasks") == 0;
+    if (!row->name)
+        return row->kind != OPTION_CHOICE;
+    bool own = strcmp(section, "devices") == 0 || strcmp(section, "tasks") == 0;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !own; i++)
         own = strcmp(row->name, paths[i]) == 0;
     return own;
 }
 
-/* "--seed 5", "no --seed", or of a path "--trace", and a line end. */
+/* "--seed 5", "no --seed", of a path "--trace", or of an operand "MODEL mnist", and a line end. */
 static void write_option(const option *row, const void *settings, FILE *out)
 {
     char text[PATH_MAX];
     bool given = option_text(row, settings, text, sizeof text);
     bool path = row->kind == OPTION_FILE || row->kind == OPTION_DIRECTORY;
-    fprintf(out, "%s--%s%s%s\n", given ? "" : "no ", row->name, given && !path ? " " : "", given && !path ? text : "");
+    fprintf(out, "%s%s%s%s%s\n", given ? "" : "no ", row->name ? "--" : "", row->name ? row->name : row->argument,
+            given && !path ? " " : "", given && !path ? text : "");
 }
 
-/* A line for each row. Yours: free(). */
-static char *list_options(const option *table, const void *settings)
+/* A line for the command and one for each row. Yours: free(). */
+static char *list_options(const char *command, const option *table, const void *settings)
 {
     char *list = NULL;
     size_t size;
     const char *section = "";
     FILE *out = open_memstream(&list, &size);
+    if (out)
+        fprintf(out, "tower %s\n", command);
     for (const option *row = table; out && (row = option_at(row)); row++) {
         section = row->section ? row->section : section;
         if (!is_own(row, section))
@@ -260,7 +265,7 @@ static char *list_options(const option *table, const void *settings)
 int job_options_agree(const char *command, const option *table, const void *settings, tw_devices *devices)
 {
     tw_error error = {0};
-    char *list = tw_devices_tasks(devices) > 1 ? list_options(table, settings) : NULL;
+    char *list = tw_devices_tasks(devices) > 1 ? list_options(command, table, settings) : NULL;
     tw_status status = list ? tw_devices_agree(devices, list, "their options", &error) : TW_OK;
     free(list);
     int code = status == TW_OK ? EXIT_DONE : failed(command, &error);

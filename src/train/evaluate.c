@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/status.h"
+#include "train/trainer.h"
 
 #include <tower/models.h>
 #include <tower/nn.h>
@@ -226,6 +227,8 @@ tw_status tw_score(const tw_model *model, const tw_dataset *dataset, const char 
     if (e.views < TW_VIEWS_DEFAULT || e.views > TW_VIEWS_SHIFTED)
         TWI_LEAVE(twi_fail(error, TW_INVALID_ARGUMENT, "options.views: there is no number %d", (int)e.views));
     e.fetches = options.probabilities ? MOST_FETCHES : PROBABILITIES;
+    if (devices)
+        TWI_TRY(twi_data_agree(devices, dataset, "the data that they are evaluated on", error));
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     TWI_TRY(build(&e, m, error));
     made = twi_alloc(sizeof *made);

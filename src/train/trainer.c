@@ -65,6 +65,8 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     t->watch.replicas_every = options->check_replicas;
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
     TWI_TRY(agree_on_checkpoint(options->devices, checkpoint, error));
+    if (!options->plan_only)
+        TWI_TRY(twi_data_agree(options->devices, options->dataset, "the data that they learn from", error));
     TWI_TRY(twi_origin_check_model(t, checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
     TWI_TRY(twi_recipe_find_settings(&t->recipe, options, checkpoint, error));

@@ -216,6 +216,8 @@ void twi_recipe_note(twi_recipe *recipe, const char *what, const char *now, cons
 tw_status twi_origin_check_model(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
 tw_status twi_origin_check(tw_trainer *t, tw_checkpoint *checkpoint, const tw_dataset *dataset, bool accept,
                            tw_error *error);
+/* Among several tasks: each has read its own, and example k must be the same whoever reads it. */
+tw_status twi_data_agree(tw_devices *devices, const tw_dataset *dataset, const char *what, tw_error *error);
 enum { TWI_NUM_ORIGINS = 7 };
 tw_status twi_origin_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_ORIGINS], tw_error *error);
 

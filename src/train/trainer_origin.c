@@ -125,6 +125,16 @@ static tw_status check_data(tw_trainer *t, tw_checkpoint *checkpoint, const tw_d
     return TW_OK;
 }
 
+tw_status twi_data_agree(tw_devices *devices, const tw_dataset *dataset, const char *what, tw_error *error)
+{
+    char text[TEXT_SIZE];
+    if (tw_devices_tasks(devices) < 2)
+        return TW_OK;
+    snprintf(text, sizeof text, "%s, %lld examples, SHA-256 %.12s...", tw_dataset_name(dataset),
+             (long long)tw_dataset_count(dataset), tw_dataset_digest(dataset));
+    return tw_devices_agree(devices, text, what, error);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------------ */
 
 /* What may be otherwise, and is only said. */
