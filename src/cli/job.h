@@ -173,8 +173,8 @@ tw_devices *job_open_devices(const char *command, const job *job);
 tw_devices *job_open_tasks(const char *command, const job *job, int *code);
 void job_close_tasks(tw_devices *devices);
 /* The exit code if not all tasks have the same command, network and options, but for those of devices and of tasks,
- * and for where data lie. Who plans otherwise is told so when plans are compared, but who saves or stops at another step
- * would let all wait. */
+ * and for where data lie. Who plans otherwise is told so when plans are compared, but who saves or stops at another
+ * step would let all wait. */
 int job_options_agree(const char *command, const option *table, const void *settings, tw_devices *devices);
 /* Of several tasks the first alone prints: the others' standard output goes nowhere from here on. */
 bool job_leave_printing(const char *command, const tw_devices *devices);

@@ -838,6 +838,16 @@ static int find_speaker(const twi_exchange *x, int whose)
     return first;
 }
 
+/* mpirun may kill all others as soon as one has ended, so who does not say it ends behind the one who does. */
+static void let_speak(twi_exchange *x, int speaker, int64_t begin, double patience)
+{
+    enum { PAUSE = 1000000 };
+    while (x->carrier->pump && !atomic_load(&x->peers[speaker].lost) && seconds_since(begin) < patience) {
+        x->carrier->pump(x, -1);
+        sleep_ns(PAUSE);
+    }
+}
+
 /* So that not all say what all have failed with: the one whose failure it is does, if it still can, and of the others
  * the first, as soon as it has told this one that it has failed too. If it does not it may be there no more. */
 static bool is_repeated(twi_exchange *x, const char *text)
@@ -853,7 +863,9 @@ static bool is_repeated(twi_exchange *x, const char *text)
         bool hears = !x->carrier->pump || !atomic_load(&x->over); /* before the look */
         repeated = speaker != x->base.task && atomic_load(&x->peers[speaker].failed);
         waits = speaker != x->base.task && hears && seconds_since(begin) < PATIENCE;
-        if (waits && !repeated)
+        if (repeated)
+            let_speak(x, speaker, begin, PATIENCE);
+        else if (waits)
             sleep_ns(PAUSE);
     }
     return repeated;

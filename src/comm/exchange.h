@@ -11,7 +11,7 @@
  *
  * A thread tells the others once in a while that this process is there, however long its kernels take. The first
  * failure is kept, ends every wait, and is told to all by the same thread. After that, and a second at most, the
- * exchange is `over`: the carrier is not asked for anything any more. */
+ * exchange is `over`: the carrier is not asked for anything any more, but who has ended. */
 #ifndef TWI_EXCHANGE_H
 #define TWI_EXCHANGE_H
 

@@ -505,7 +505,8 @@ static tw_status watch_processes(carrier *c, tw_error *error)
     return status;
 }
 
-/* With the lock. What an ended process has sent has come, and is taken in first: it may have said that it is done. */
+/* With the lock. What an ended process has sent has come, and is taken in first: it may have said that it is done. When
+ * all is over nothing is taken in, but somebody may wait for others to have ended. */
 static void look_at_processes(carrier *c)
 {
     if (twi_coarse_ns() - c->looked_ns < LOOK_NS)
@@ -513,7 +514,7 @@ static void look_at_processes(carrier *c)
     c->looked_ns = twi_coarse_ns();
     if (poll(c->processes, (nfds_t)c->x.base.tasks, 0) <= 0)
         return;
-    while (take_in(c, -1))
+    while (!atomic_load(&c->x.over) && take_in(c, -1))
         ;
     for (int i = 0; i < c->x.base.tasks; i++)
         if (c->processes[i].fd >= 0 && c->processes[i].revents) {
@@ -538,6 +539,8 @@ static twi_progress pump(twi_exchange *x, int task)
             look_at_processes(c);
         }
         progress = came ? TWI_CAME : c->under_way || has_pieces_to_come(c) ? TWI_COMING : TWI_NOTHING;
+    } else {
+        look_at_processes(c);
     }
     pthread_mutex_unlock(&c->lock);
     return progress;
