@@ -1014,6 +1014,46 @@ static void every_build_draws_the_numbers_of_the_stream(void **state)
     drop(&out);
 }
 
+static void every_build_casts_to_the_same_bits(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 83 };
+    const twi_loops *const *usable = twi_loops_usable();
+    uint64_t words[ELEMENTS], made[ELEMENTS], first[ELEMENTS], word = 1;
+    for (int i = 0; i < ELEMENTS; i++)
+        words[i] = word = word * 6364136223846793005u + 1442695040888963407u;
+    for (int number = 0; number < TWI_NUM_CASTS; number++)
+        for (int u = 0; usable[u]; u++) {
+            twi_elements_job job = {.a = words, .out = made, .elements = ELEMENTS};
+            memset(made, 0, sizeof made);
+            usable[u]->casts[number](&job, 0, 1, 0);
+            if (u == 0)
+                memcpy(first, made, sizeof made);
+            assert_memory_equal(made, first, sizeof made);
+        }
+}
+
+static void every_build_transforms_to_the_same_bits(void **state)
+{
+    (void)state;
+    enum { N = 4 * 2 * 3 * 5 * 7 };
+    const twi_loops *const *usable = twi_loops_usable();
+    twi_transform *t = twi_transform_make(N);
+    static twi_transform_rows x[N], y[N], first[N];
+    for (int i = 0; i < N; i++)
+        for (int lane = 0; lane < TWI_TRANSFORM_LANES; lane++) {
+            x[i].re[lane] = (i * 7919 + lane * 31) % 2003 - 1000;
+            x[i].im[lane] = (i * 104729 + lane * 17) % 1999 - 1000;
+        }
+    for (int u = 0; usable[u]; u++) {
+        usable[u]->transform(t, x, y, N, 1, 1, 0);
+        if (u == 0)
+            memcpy(first, y, sizeof y);
+        assert_memory_equal(y, first, sizeof y);
+    }
+    twi_transform_free(t);
+}
+
 static void every_build_normalizes_to_the_same_bits(void **state)
 {
     (void)state;
@@ -1149,6 +1189,8 @@ int main(void)
         cmocka_unit_test(every_build_gives_functions_the_same_bits),
         cmocka_unit_test(products_of_any_number_of_rows_and_columns_are_exact),
         cmocka_unit_test(every_build_draws_the_numbers_of_the_stream),
+        cmocka_unit_test(every_build_casts_to_the_same_bits),
+        cmocka_unit_test(every_build_transforms_to_the_same_bits),
         cmocka_unit_test(every_build_normalizes_to_the_same_bits),
         cmocka_unit_test(small_divisors_and_those_beside_powers_of_two_are_exact),
         cmocka_unit_test(any_number_by_any_divisor_is_exact),

@@ -92,7 +92,8 @@ static void assert_same_casts(tw_tensor *x, tw_dtype to)
 static void casts_of_common_types_give_the_same_bits(void **state)
 {
     (void)state;
-    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_INT32, TW_INT64, TW_UINT8, TW_BOOL};
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16,
+                                     TW_INT32,   TW_INT64,   TW_UINT8,   TW_BOOL};
     enum { TYPES = sizeof types / sizeof *types };
     for (int i = 0; i < TYPES * TYPES; i++) {
         tw_tensor *x =

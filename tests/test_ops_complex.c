@@ -198,6 +198,22 @@ static void a_complex_y_has_no_gradient_of_its_own(void **state)
 
 /* ---- transforms of any length ------------------------------------------------------------------------------------ */
 
+/* Rows that are transformed together are the row that is transformed alone, and multiples of it. */
+static void assert_rows_like(const twt_op *alone, int64_t n)
+{
+    enum { ROWS = 5 };
+    tw_error error = {0};
+    twt_op op = {.op = "FFT", .num_inputs = 1, .inputs = {tw_tensor_create(TW_COMPLEX128, TW_SHAPE(ROWS, n))}};
+    const double *x = tw_tensor_data(alone->inputs[0]), *y = tw_tensor_data(alone->outputs[0]);
+    for (int64_t i = 0; i < ROWS * 2 * n; i++)
+        ((double *)tw_tensor_data(op.inputs[0]))[i] = x[i % (2 * n)] * (double)(i / (2 * n));
+    assert_ok(twt_op_run(&op, &error));
+    const double *rows = tw_tensor_data(op.outputs[0]);
+    for (int64_t i = 0; i < ROWS * 2 * n; i++)
+        assert_true(fabs(rows[i] - y[i % (2 * n)] * (double)(i / (2 * n))) < 1e-10);
+    twt_op_release(&op);
+}
+
 /* Against the sum itself, in double, for lengths of all kinds: what comes back, too. */
 static void transforms_of_any_length_are_exact(void **state)
 {
@@ -222,6 +238,7 @@ static void transforms_of_any_length_are_exact(void **state)
             }
             assert_true(fabs(re - y[2 * j]) < 1e-10 && fabs(im - y[2 * j + 1]) < 1e-10);
         }
+        assert_rows_like(&op, n);
         twt_op back = {.op = "IFFT", .num_inputs = 1, .inputs = {tw_tensor_retain(op.outputs[0])}};
         assert_ok(twt_op_run(&back, &error));
         for (int64_t i = 0; i < 2 * n; i++)

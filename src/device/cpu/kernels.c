@@ -17,6 +17,7 @@
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_elementwise_kernels) /* loops built for each vector unit */                                           \
+    X(twi_vector_casts_kernels)                                                                                        \
     X(twi_vector_activation_kernels)                                                                                   \
     X(twi_vector_depthwise_kernels)                                                                                    \
     X(twi_vector_softmax_kernels)                                                                                      \
@@ -59,7 +60,6 @@
     X(twi_cpu_places_kernels)                                                                                          \
     X(twi_cpu_select_kernels)                                                                                          \
     X(twi_cpu_top_k_kernels)                                                                                           \
-    X(twi_cpu_cast_kernels)                                                                                            \
     X(twi_cpu_elementwise_kernels)                                                                                     \
     X(twi_cpu_complex_kernels)                                                                                         \
     X(twi_cpu_fourier_kernels)                                                                                         \

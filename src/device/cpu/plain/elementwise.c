@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/cpu/plain/elementwise.h"
+#include "device/cpu/vector/casts.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -264,12 +265,8 @@ static tw_status float_to_bfloat16(const twi_run *r)
     uint16_t *y = r->outputs[0];
     int64_t n = r->output_operands[0].elements;
     TWI_PARALLEL_ELEMENTS_LOOP(r, n)
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
-        y[i] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
-    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = twi_narrow_to_bfloat16(x[i]);
     return TW_OK;
 }
 

@@ -54,6 +54,7 @@ static tw_status run_where(const twi_run *r)
 /* Things that are compared: element i is data[block * stride + i * inner + k] for all blocks and k < inner. */
 typedef struct things {
     tw_dtype dtype;
+    size_t size; /* of an element */
     const void *data;
     int64_t count, blocks, stride, inner;
 } things;
@@ -61,7 +62,7 @@ typedef struct things {
 static things elements_of(const twi_run *r, int input)
 {
     const twi_operand *x = &r->input_operands[input];
-    return (things){x->dtype, r->inputs[input], x->elements, 1, x->elements, 1};
+    return (things){x->dtype, tw_dtype_size(x->dtype), r->inputs[input], x->elements, 1, x->elements, 1};
 }
 
 /* By ==: -0 is 0, and NaN is like nothing, not even itself. */
@@ -79,32 +80,42 @@ static bool same_element(tw_dtype dtype, const void *a, const void *b)
         return tw_bfloat16_to_float(*(const uint16_t *)a) == tw_bfloat16_to_float(*(const uint16_t *)b);
     case TW_STRING:
         return s->size == t->size && (s->size == 0 || memcmp(s->data, t->data, s->size) == 0);
+    case TW_INT32:
+        return *(const int32_t *)a == *(const int32_t *)b;
+    case TW_INT64:
+        return *(const int64_t *)a == *(const int64_t *)b;
     default:
         return memcmp(a, b, tw_dtype_size(dtype)) == 0;
     }
 }
 
 /* What is the same has the same hash. */
-static uint64_t hash_element(tw_dtype dtype, const void *element)
+static uint64_t hash_element(tw_dtype dtype, size_t size, const void *element)
 {
     const tw_string *s = element;
     uint64_t hash = 0;
     bool is_float = dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
-    size_t size = dtype == TW_STRING ? s->size : tw_dtype_size(dtype);
     const char *bytes = dtype == TW_STRING ? s->data : element;
     if (is_float && !is_set(dtype, element, 0))
         return 0;
+    if (dtype == TW_STRING)
+        size = s->size;
     for (size_t i = 0; i < size; i += 8) {
         uint64_t word = 0;
-        memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+        if (size - i == 4) /* copies of a known size are instructions */
+            memcpy(&word, bytes + i, 4);
+        else if (size - i >= 8)
+            memcpy(&word, bytes + i, 8);
+        else
+            memcpy(&word, bytes + i, size - i);
         hash = twi_hash_mix(hash, word);
     }
     return hash;
 }
 
-static int64_t place_of(const things *t, int64_t i, int64_t block, int64_t k)
+static const void *part_of(const things *t, int64_t i, int64_t block, int64_t k)
 {
-    return block * t->stride + i * t->inner + k;
+    return (const char *)t->data + (size_t)(block * t->stride + i * t->inner + k) * t->size;
 }
 
 static bool same_thing(const things *t, int64_t i, const things *u, int64_t j)
@@ -112,8 +123,7 @@ static bool same_thing(const things *t, int64_t i, const things *u, int64_t j)
     bool same = true;
     for (int64_t block = 0; block < t->blocks; block++)
         for (int64_t k = 0; k < t->inner && same; k++)
-            same = same_element(t->dtype, twi_element(t->data, t->dtype, place_of(t, i, block, k)),
-                                twi_element(u->data, u->dtype, place_of(u, j, block, k)));
+            same = same_element(t->dtype, part_of(t, i, block, k), part_of(u, j, block, k));
     return same;
 }
 
@@ -122,7 +132,7 @@ static uint64_t hash_thing(const things *t, int64_t i)
     uint64_t hash = 0;
     for (int64_t block = 0; block < t->blocks; block++)
         for (int64_t k = 0; k < t->inner; k++)
-            hash = twi_hash_mix(hash, hash_element(t->dtype, twi_element(t->data, t->dtype, place_of(t, i, block, k))));
+            hash = twi_hash_mix(hash, hash_element(t->dtype, t->size, part_of(t, i, block, k)));
     return hash;
 }
 
@@ -140,6 +150,7 @@ static int64_t table_capacity(int64_t count)
     return capacity;
 }
 
+/* With room for so many things, where there is memory for all that there may be. */
 static table make_table(const twi_run *r, int64_t count)
 {
     table t = {r->workspace, table_capacity(count)};
@@ -154,6 +165,16 @@ static int64_t *find_slot(const table *table, const things *t, const things *u, 
     while (table->slots[at] && !same_thing(t, table->slots[at] - 1, u, j))
         at = (at + 1) & (table->capacity - 1);
     return &table->slots[at];
+}
+
+/* Makes it larger, with the things in it, and says where thing i, which is not among them, goes. */
+static int64_t *grow_table(const twi_run *r, table *table, const things *t, const int64_t *firsts, int64_t count,
+                           int64_t i)
+{
+    *table = make_table(r, table->capacity);
+    for (int64_t k = 0; k < count; k++)
+        *find_slot(table, t, t, firsts[k]) = firsts[k] + 1;
+    return find_slot(table, t, t, i);
 }
 
 /* ---- Unique ------------------------------------------------------------------------------------------------------ */
@@ -199,7 +220,7 @@ static tw_status write_unique(const twi_run *r, const things *t, int axis, const
     tw_status status = twi_make_output(r, 0, shape, &y);
     for (int64_t block = 0; block < t->blocks && status == TW_OK; block++)
         for (int64_t i = 0; i < count && status == TW_OK; i++)
-            if (!twi_copy_elements(t->inner, t->dtype, twi_element(t->data, t->dtype, place_of(t, firsts[i], block, 0)),
+            if (!twi_copy_elements(t->inner, t->dtype, part_of(t, firsts[i], block, 0),
                                    twi_element_of_output(y, t->dtype, (block * count + i) * t->inner)))
                 status = twi_fail_memory(r->error, r->node);
     return status;
@@ -230,11 +251,13 @@ static tw_status run_unique(const twi_run *r)
     tw_status status = find_things(r, &t, &axis);
     if (status != TW_OK)
         return status;
-    table seen = make_table(r, t.count);
-    int64_t *firsts = seen.slots + seen.capacity, *numbers = firsts + t.count, count = 0;
+    table seen = make_table(r, t.count < 64 ? t.count : 64); /* what is the same often needs a small one */
+    int64_t *firsts = (int64_t *)r->workspace + table_capacity(t.count), *numbers = firsts + t.count, count = 0;
     for (int64_t i = 0; i < t.count; i++) {
         int64_t *slot = find_slot(&seen, &t, &t, i);
         if (!*slot) {
+            if (table_capacity(count + 1) > seen.capacity)
+                slot = grow_table(r, &seen, &t, firsts, count, i);
             *slot = i + 1;
             numbers[i] = count;
             firsts[count++] = i;

@@ -2,7 +2,7 @@
  * and of real ones, whose transform has only half of what it says along its last axis. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
-#include "device/cpu/plain/transform.h"
+#include "device/cpu/vector/transform.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef struct fourier {
     bool inverse, from_real, to_real;
     int64_t length[MOST_AXES]; /* along each axis; 0: not known, or nothing to do */
     twi_transform *along[MOST_AXES];
-    size_t scratch; /* numbers for one row: itself, and what its transform needs */
+    size_t scratch; /* numbers of as many rows as are transformed together: themselves, and what that needs */
 } fourier;
 
 static void release(void *state)
@@ -40,8 +40,9 @@ static bool prepare_lengths(fourier *f, const int64_t length[MOST_AXES])
 
 static size_t bytes_of_thread(const fourier *f)
 {
-    size_t block = (size_t)(f->length[0] * f->length[1] * f->length[2]);
-    return (block + f->scratch) * sizeof(double _Complex);
+    size_t block = (size_t)(f->length[0] * f->length[1] * f->length[2]) * (f->axes == 1 ? TWI_TRANSFORM_LANES : 1);
+    block = (block + TWI_TRANSFORM_LANES - 1) / TWI_TRANSFORM_LANES * TWI_TRANSFORM_LANES; /* the rows are aligned */
+    return block * sizeof(double _Complex) + f->scratch * sizeof(twi_transform_rows);
 }
 
 /* Lengths are the input's, or what an operand says. */
@@ -73,34 +74,44 @@ static tw_status prepare(twi_prepare *p, int axes, bool inverse)
 
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
 
-static double _Complex number_at(const twi_operand *operand, const void *data, int64_t i)
+/* So many numbers from number i on. */
+static void read_numbers(const twi_operand *operand, const void *data, int64_t i, int64_t count, double _Complex *to)
 {
     switch (operand->dtype) {
     case TW_FLOAT32:
-        return ((const float *)data)[i];
+        for (int64_t k = 0; k < count; k++)
+            to[k] = ((const float *)data)[i + k];
+        break;
     case TW_FLOAT64:
-        return ((const double *)data)[i];
+        for (int64_t k = 0; k < count; k++)
+            to[k] = ((const double *)data)[i + k];
+        break;
     case TW_COMPLEX64:
-        return ((const float _Complex *)data)[i];
+        for (int64_t k = 0; k < count; k++)
+            to[k] = ((const float _Complex *)data)[i + k];
+        break;
     default:
-        return ((const double _Complex *)data)[i];
+        memcpy(to, (const double _Complex *)data + i, (size_t)count * sizeof *to);
     }
 }
 
-static void put_number(const twi_operand *operand, void *data, int64_t i, double _Complex value)
+static void write_numbers(const twi_operand *operand, void *data, int64_t i, int64_t count, const double _Complex *from)
 {
     switch (operand->dtype) {
     case TW_FLOAT32:
-        ((float *)data)[i] = (float)creal(value);
+        for (int64_t k = 0; k < count; k++)
+            ((float *)data)[i + k] = (float)creal(from[k]);
         break;
     case TW_FLOAT64:
-        ((double *)data)[i] = creal(value);
+        for (int64_t k = 0; k < count; k++)
+            ((double *)data)[i + k] = creal(from[k]);
         break;
     case TW_COMPLEX64:
-        ((float _Complex *)data)[i] = (float _Complex)value;
+        for (int64_t k = 0; k < count; k++)
+            ((float _Complex *)data)[i + k] = (float _Complex)from[k];
         break;
     default:
-        ((double _Complex *)data)[i] = value;
+        memcpy((double _Complex *)data + i, from, (size_t)count * sizeof *from);
     }
 }
 
@@ -111,59 +122,93 @@ static int64_t dim_of(const fourier *f, const twi_operand *operand, int i)
     return i < MOST_AXES - f->axes ? 1 : operand->shape.dims[axis];
 }
 
-/* Along axis i, the rows whose place along the last axis is below `width`. Of a real result only half of a last row is
- * there: the rest is its conjugate. */
-static void transform_axis(const fourier *f, int i, int64_t width, double _Complex *block, double _Complex *row)
+/* The half of a real result's last row that is not there is the conjugate of the other. */
+static void complete(double _Complex *row, int64_t n)
 {
-    const int64_t *n = f->length;
+    for (int64_t j = n / 2 + 1; j < n; j++)
+        row[j] = conj(row[n - j]);
+    row[0] = creal(row[0]); /* these are real, whatever is told */
+    if (n % 2 == 0)
+        row[n / 2] = creal(row[n / 2]);
+}
+
+/* Along axis i, the rows that begin there. */
+static void transform_rows(const fourier *f, int i, int64_t stride, int count, double _Complex *const *starts,
+                           twi_transform_rows *rows)
+{
+    int64_t n = f->length[i];
+    if (count < TWI_TRANSFORM_LANES)
+        memset(rows, 0, (size_t)n * sizeof *rows);
+    for (int64_t j = 0; j < n; j++)
+        for (int lane = 0; lane < count; lane++) {
+            rows[j].re[lane] = creal(starts[lane][j * stride]);
+            rows[j].im[lane] = cimag(starts[lane][j * stride]);
+        }
+    twi_transform_run(f->along[i], rows, rows + n, f->inverse);
+    for (int64_t j = 0; j < n; j++)
+        for (int lane = 0; lane < count; lane++)
+            starts[lane][j * stride] = CMPLX(rows[j].re[lane], rows[j].im[lane]);
+}
+
+/* Along axis i of a block [n], the rows whose place along the last axis is below `width`. */
+static void transform_axis(const fourier *f, int i, const int64_t *n, int64_t width, double _Complex *block,
+                           twi_transform_rows *scratch)
+{
     int64_t stride = i == 0 ? n[1] * n[2] : i == 1 ? n[2] : 1, rows = n[0] * n[1] * n[2] / n[i];
+    double _Complex *starts[TWI_TRANSFORM_LANES];
+    int count = 0;
     for (int64_t k = 0; k < rows; k++) {
         int64_t start = k / stride * stride * n[i] + k % stride;
         if (i < 2 && start % n[2] >= width)
             continue;
-        double _Complex *at = block + start;
-        for (int64_t j = 0; j < n[i]; j++)
-            row[j] = at[j * stride];
-        for (int64_t j = n[2] / 2 + 1; i == 2 && f->to_real && j < n[2]; j++)
-            row[j] = conj(row[n[2] - j]);
-        if (i == 2 && f->to_real) { /* these are real, whatever is told */
-            row[0] = creal(row[0]);
-            if (n[2] % 2 == 0)
-                row[n[2] / 2] = creal(row[n[2] / 2]);
+        if (i == 2 && f->to_real)
+            complete(block + start, n[2]);
+        starts[count++] = block + start;
+        if (count == TWI_TRANSFORM_LANES) {
+            transform_rows(f, i, stride, count, starts, scratch);
+            count = 0;
         }
-        twi_transform_run(f->along[i], row, row + n[i], f->inverse);
-        for (int64_t j = 0; j < n[i]; j++)
-            at[j * stride] = row[j];
     }
+    if (count > 0)
+        transform_rows(f, i, stride, count, starts, scratch);
 }
 
-static void transform_block(const fourier *f, const twi_run *r, int64_t index, double _Complex *block)
+/* The blocks from `first` to before `last`: several only of a single axis. */
+static void transform_blocks(const fourier *f, const twi_run *r, int64_t first, int64_t last, double _Complex *block,
+                             twi_transform_rows *scratch)
 {
     const twi_operand *in = &r->input_operands[0], *out = &r->output_operands[0];
-    const int64_t *n = f->length;
-    int64_t in_dims[MOST_AXES], out_dims[MOST_AXES], at = 0, half = n[2] / 2 + 1;
+    const int64_t n[MOST_AXES] = {f->length[0], f->length[1] * (last - first), f->length[2]};
+    int64_t in_dims[MOST_AXES], out_dims[MOST_AXES], half = n[2] / 2 + 1;
     for (int i = 0; i < MOST_AXES; i++) {
         in_dims[i] = dim_of(f, in, i);
         out_dims[i] = dim_of(f, out, i);
     }
-    int64_t from = index * in_dims[0] * in_dims[1] * in_dims[2];
+    int64_t from = first * in_dims[0] * in_dims[1] * in_dims[2];
     int64_t given = f->to_real ? half : n[2], made = f->from_real ? half : n[2];
     for (int64_t a = 0; a < n[0]; a++)
         for (int64_t b = 0; b < n[1]; b++)
-            for (int64_t c = 0; c < given; c++)
-                block[(a * n[1] + b) * n[2] + c] =
-                    number_at(in, r->inputs[0], from + (a * in_dims[1] + b) * in_dims[2] + c);
-    double _Complex *row = block + n[0] * n[1] * n[2];
+            read_numbers(in, r->inputs[0], from + (a * in_dims[1] + b) * in_dims[2], given,
+                         block + (a * n[1] + b) * n[2]);
     for (int i = 0; i < MOST_AXES; i++) { /* half a row is done when there is a whole one no more, or not yet */
         int axis = f->inverse ? i : MOST_AXES - 1 - i;
-        if (n[axis] > 1 || (axis == 2 && f->to_real))
-            transform_axis(f, axis, f->to_real ? given : made, block, row);
+        if (f->length[axis] > 1 || (axis == 2 && f->to_real))
+            transform_axis(f, axis, n, f->to_real ? given : made, block, scratch);
     }
-    at = index * out_dims[0] * out_dims[1] * out_dims[2];
-    for (int64_t a = 0; a < n[0]; a++)
-        for (int64_t b = 0; b < n[1]; b++)
-            for (int64_t c = 0; c < made; c++)
-                put_number(out, r->outputs[0], at++, block[(a * n[1] + b) * n[2] + c]);
+    int64_t to = first * out_dims[0] * out_dims[1] * out_dims[2];
+    for (int64_t row = 0; row < n[0] * n[1]; row++)
+        write_numbers(out, r->outputs[0], to + row * made, made, block + row * n[2]);
+}
+
+/* The only row there is. */
+static void transform_row(const fourier *f, const twi_run *r, double _Complex *row, twi_transform_rows *scratch)
+{
+    int64_t n = f->length[2], half = n / 2 + 1;
+    read_numbers(&r->input_operands[0], r->inputs[0], 0, f->to_real ? half : n, row);
+    if (f->to_real)
+        complete(row, n);
+    twi_transform_run_one(f->along[2], row, scratch, f->inverse);
+    write_numbers(&r->output_operands[0], r->outputs[0], 0, f->from_real ? half : n, row);
 }
 
 static tw_status check_lengths(const fourier *f, const twi_run *r, const int64_t length[MOST_AXES])
@@ -182,11 +227,21 @@ static tw_status transform_all(const fourier *f, const twi_run *r, char *workspa
 {
     const twi_operand *out = &r->output_operands[0];
     int64_t size = dim_of(f, out, 0) * dim_of(f, out, 1) * dim_of(f, out, 2), count = out->elements / size;
-    int64_t shares = count < r->threads ? count : r->threads;
+    int64_t together = f->axes == 1 ? TWI_TRANSFORM_LANES : 1, groups = (count + together - 1) / together;
+    int64_t shares = groups < r->threads ? groups : r->threads;
+    size_t bytes = bytes_of_thread(f);
+    if (f->axes == 1 && count == 1) {
+        transform_row(f, r, (double _Complex *)(void *)(workspace + f->scratch * sizeof(twi_transform_rows)),
+                      (twi_transform_rows *)(void *)workspace);
+        return TW_OK;
+    }
 #pragma omp parallel for num_threads((int)shares)
-    for (int64_t s = 0; s < shares; s++)
-        for (int64_t i = count * s / shares; i < count * (s + 1) / shares; i++)
-            transform_block(f, r, i, (double _Complex *)(void *)(workspace + (size_t)s * bytes_of_thread(f)));
+    for (int64_t s = 0; s < shares; s++) {
+        twi_transform_rows *scratch = (twi_transform_rows *)(void *)(workspace + (size_t)s * bytes);
+        for (int64_t i = groups * s / shares; i < groups * (s + 1) / shares; i++)
+            transform_blocks(f, r, i * together, i * together + together < count ? i * together + together : count,
+                             (double _Complex *)(void *)(scratch + f->scratch), scratch);
+    }
     return TW_OK;
 }
 

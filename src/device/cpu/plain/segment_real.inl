@@ -62,16 +62,22 @@ static tw_status NAME(sparse_grad)(const twi_run *r)
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* Each value below the size adds its weight, or 1; binary: it is 1 then. Rows of a matrix have bins of their own. */
-static inline tw_status NAME(count)(const twi_run *r, int input, int weighs, int64_t i, REAL *bins, int64_t size)
+/* Each value below the size, of those from `begin` to before `end`, adds its weight, or 1; binary: it is 1 then. Rows
+ * of a matrix have bins of their own. */
+static tw_status NAME(count)(const twi_run *r, int input, int weighs, int64_t begin, int64_t end, REAL *bins,
+                             int64_t size)
 {
-    int64_t value = twi_input_int(r, input, i);
+    bool wide = r->input_operands[input].dtype == TW_INT64, binary = r->state;
+    const int64_t *longs = r->inputs[input];
+    const int32_t *ints = r->inputs[input];
     const REAL *weights = r->input_operands[weighs].elements ? r->inputs[weighs] : NULL;
-    bool binary = r->state;
-    if (value < 0)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input arr must be non-negative!", r->node);
-    if (value < size)
-        bins[value] = binary ? 1 : ADD(bins[value], weights ? weights[i] : 1);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t value = wide ? longs[i] : ints[i];
+        if (value < 0)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input arr must be non-negative!", r->node);
+        if (value < size)
+            bins[value] = binary ? 1 : ADD(bins[value], weights ? weights[i] : 1);
+    }
     return TW_OK;
 }
 
@@ -83,8 +89,7 @@ static tw_status NAME(bincount)(const twi_run *r)
     twi_clear(r->outputs[0], out->bytes);
     REAL *bins = r->outputs[0];
     for (int64_t first = 0; first < in->elements && status == TW_OK; first += row, bins += size)
-        for (int64_t i = first; i < first + row && status == TW_OK; i++)
-            status = NAME(count)(r, 0, 2, i, bins, size);
+        status = NAME(count)(r, 0, 2, first, first + row, bins, size);
     return status;
 }
 
@@ -105,7 +110,7 @@ static tw_status NAME(sparse_bincount)(const twi_run *r)
             return twi_fail(r->error, TW_INVALID_ARGUMENT,
                             "'%s': Index out of bound. `batch` (%lld) must be less than the dimension size (%lld).",
                             r->node, (long long)row, (long long)rows);
-        status = NAME(count)(r, 1, 4, i, (REAL *)r->outputs[0] + row * size, size);
+        status = NAME(count)(r, 1, 4, i, i + 1, (REAL *)r->outputs[0] + row * size, size);
     }
     return status;
 }
@@ -126,8 +131,7 @@ static tw_status NAME(ragged_bincount)(const twi_run *r)
         if (begin > end || end > values)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Splits must not fall: row %lld is %lld to %lld",
                             r->node, (long long)row, (long long)begin, (long long)end);
-        for (int64_t i = begin; i < end && status == TW_OK; i++)
-            status = NAME(count)(r, 1, 3, i, (REAL *)r->outputs[0] + row * size, size);
+        status = NAME(count)(r, 1, 3, begin, end, (REAL *)r->outputs[0] + row * size, size);
     }
     return status;
 }

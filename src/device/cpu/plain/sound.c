@@ -1,7 +1,7 @@
 /* sound.c - WAV files read and written, spectrograms, cepstral coefficients. All in double, as TensorFlow has it. */
 #include "base/little_endian.h"
 #include "base/memory.h"
-#include "device/cpu/plain/transform.h"
+#include "device/cpu/vector/transform.h"
 #include "device/kernel.h"
 #include "tensor/tensor.h"
 
@@ -168,7 +168,8 @@ static tw_status prepare_spectrum(twi_prepare *p)
     s.transform = twi_transform_make(s.length);
     if (!s.transform)
         return twi_fail_memory(p->error, p->node);
-    p->workspace = ((size_t)s.length + twi_transform_scratch(s.transform)) * sizeof(double _Complex);
+    size_t scratch = (size_t)s.length + twi_transform_scratch(s.transform);
+    p->workspace = scratch * sizeof(twi_transform_rows) + (size_t)s.length * sizeof(double _Complex);
     tw_status status = twi_keep(p, &s, sizeof s);
     if (status != TW_OK)
         twi_transform_free(s.transform);
@@ -181,13 +182,14 @@ static tw_status run_spectrum(const twi_run *r)
     const int64_t *dims = r->output_operands[0].shape.dims, channels = dims[0], windows = dims[1], bins = dims[2];
     const float *from = r->inputs[0];
     float *to = r->outputs[0];
-    double _Complex *x = r->workspace;
+    twi_transform_rows *scratch = r->workspace;
+    double _Complex *x = (void *)(scratch + s->length + twi_transform_scratch(s->transform));
     for (int64_t k = 0; k < channels * windows; k++) {
         int64_t channel = k / windows, first = k % windows * s->stride;
         memset(x, 0, sizeof *x * (size_t)s->length);
         for (int64_t i = 0; i < s->window; i++)
             x[i] = from[(first + i) * channels + channel] * (0.5 - 0.5 * cos(2 * pi * (double)i / (double)s->window));
-        twi_transform_run(s->transform, x, x + s->length, false);
+        twi_transform_run_one(s->transform, x, scratch, false);
         for (int64_t i = 0; i < bins; i++) {
             double power = creal(x[i]) * creal(x[i]) + cimag(x[i]) * cimag(x[i]);
             to[k * bins + i] = s->squared ? (float)power : sqrtf((float)power);

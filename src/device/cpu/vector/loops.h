@@ -12,6 +12,8 @@
 #include "device/cpu/plain/broadcast.h"
 #include "device/cpu/plain/reduction.h"
 #include "device/cpu/team.h" /* twi_share */
+#include "device/cpu/vector/casts.h"
+#include "device/cpu/vector/transform.h"
 #include "tensor/attr.h"
 #include "tensor/window.h"
 
@@ -284,7 +286,12 @@ typedef struct twi_depthwise_job {
 typedef struct twi_loops {
     const char *name; /* "avx512" */
     twi_share *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
+    twi_share *casts[TWI_NUM_CASTS];        /* the same, from a to out */
     twi_share *functions[TWI_FUNCTIONS];    /* twi_function_job */
+    /* Every step-th of `in`, count of them, by t's factors from number `level` on; their root is t's of number
+     * `stride`. */
+    void (*transform)(const twi_transform *t, const twi_transform_rows *in, twi_transform_rows *out, int64_t count,
+                      int64_t step, int64_t stride, int level);
     twi_share *uniform;                     /* twi_uniform_job; chunks */
     twi_share *descend, *follow;            /* twi_update_job; chunks */
     twi_share *sum_runs, *sum_columns;      /* twi_sum_job; items are outputs, and groups of columns */

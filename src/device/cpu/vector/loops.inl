@@ -1,6 +1,7 @@
 /* loops.inl - the loops of loops.h over rows, pixels and images; built once a vector unit.
  * The including file says how wide vectors are (TWI_VECTOR_BYTES), what to call the table (TWI_LOOPS) and its name
  * (TWI_LOOPS_NAME), and sets the target of the compiler. */
+#include "device/cpu/plain/typed.h" /* TWI_VECTOR_LOOP */
 #include "device/cpu/vector/rows.h"
 
 #include <math.h>
@@ -35,6 +36,22 @@ static void cast(const void *job, int64_t first, int64_t last, int thread)
     (void)thread;
     WITH_FORM(j->form, cast_range, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
 }
+
+#define CAST_LOOP(op, from, from_type, to, to_type, value)                                                             \
+    static void op##_##from##_##to##_loop(const void *job, int64_t first, int64_t last, int thread)                    \
+    {                                                                                                                  \
+        const twi_elements_job *j = job;                                                                               \
+        const from_type *restrict xs = j->a;                                                                           \
+        to_type *restrict ys = j->out;                                                                                 \
+        int64_t end = smaller(last * TWI_CHUNK, j->elements);                                                          \
+        (void)thread;                                                                                                  \
+        TWI_VECTOR_LOOP                                                                                                \
+        for (int64_t i = first * TWI_CHUNK; i < end; i++) {                                                            \
+            from_type x = xs[i];                                                                                       \
+            ys[i] = value;                                                                                             \
+        }                                                                                                              \
+    }
+TWI_CASTS(CAST_LOOP)
 
 /* A ReLU hands NaN on; its gradient passes where the ReLU's input, or its output, is positive, that of a ReLU6 where it is
  * also below 6. */
@@ -164,6 +181,10 @@ static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64
             op##_range(j->walk, run_of(j, run), 0, j->walk->run);                                                      \
     }
 TWI_BINARY_FUNCTIONS(BINARY_LOOP)
+
+/* ---- Fourier transforms ---------------------------------------------------------------------------------------- */
+
+#include "device/cpu/vector/transform.inl"
 
 /* ---- random numbers -------------------------------------------------------------------------------------------- */
 
@@ -931,13 +952,16 @@ static void lrn_pool_gradient(const void *job, int64_t first, int64_t last, int 
     WITH_FORM(j->form, lrn_pool_gradient_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
 }
 
+#define CAST_LOOP_OF(op, from, from_type, to, to_type, value) op##_##from##_##to##_loop,
 #define LOOP_OF(op, expression) op##_loop,
 const twi_loops TWI_LOOPS = {
     .name = TWI_LOOPS_NAME,
     .cast = cast,
     .relu = relu,
     .relu_gradient = relu_gradient,
+    .casts = {TWI_CASTS(CAST_LOOP_OF)},
     .functions = {TWI_UNARY_FUNCTIONS(LOOP_OF) TWI_BINARY_FUNCTIONS(LOOP_OF)},
+    .transform = transform,
     .uniform = uniform,
     .descend = descend,
     .follow = follow,
