@@ -44,7 +44,8 @@ EACH_OF_BOTH(subtracted, REAL_DIFFERENCE, IMAGINARY_DIFFERENCE)
 EACH_OF_BOTH(added_a_quarter_back, REAL_QUARTER, IMAGINARY_QUARTER) /* a - i b */
 EACH_OF_BOTH(added_a_quarter_on, REAL_BACK, IMAGINARY_BACK)         /* a + i b */
 
-/* One number of each of four transforms of m numbers, one behind the other from `out` on, becomes four of one of 4 m. */
+/* One number of each of four transforms of m numbers, one behind the other from `out` on, becomes four of one of
+ * 4 m. */
 static inline void join_four_at(many *out, int64_t m, many a, many b, many c, many d)
 {
     many even = added(a, c), odd = subtracted(a, c), both = added(b, d), apart = subtracted(b, d);
