@@ -1,53 +1,15 @@
-/* encode.c - pictures as JPEG by libjpeg-turbo, as PNG by libpng; see image.h. */
+/* encode.c - pictures as JPEG by libjpeg-turbo; see image.h. */
 #include "image/image.h"
 
 #include "base/memory.h"
 #include "base/status.h"
 
-#include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
 
 #include <jpeglib.h> /* after stdio.h, whose FILE it takes for granted */
 
 #include <jerror.h>
-
-static tw_status check(const twi_image *image, const char *format, int most_channels, tw_error *error)
-{
-    if (image->height < 1 || image->width < 1 || image->height > 65500 || image->width > 65500 || image->channels < 1 ||
-        image->channels > most_channels)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "an image of %d x %d with %d channels cannot be a %s",
-                        image->height, image->width, image->channels, format);
-    return TW_OK;
-}
-
-tw_status twi_image_encode_png(const twi_image *image, char **bytes, size_t *size, tw_error *error)
-{
-    static const png_uint_32 formats[] = {0, PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
-    png_image png = {.version = PNG_IMAGE_VERSION};
-    png_alloc_size_t length = 0;
-    *bytes = NULL;
-    tw_status status = check(image, "PNG", 4, error);
-    if (status != TW_OK)
-        return status;
-    png.height = (png_uint_32)image->height;
-    png.width = (png_uint_32)image->width;
-    png.format = formats[image->channels];
-    if (!png_image_write_to_memory(&png, NULL, &length, 0, image->pixels, 0, NULL))
-        return twi_fail(error, TW_INTERNAL, "libpng says: %s", png.message);
-    *bytes = twi_resize(NULL, length);
-    if (!*bytes)
-        return twi_fail_memory(error, "encoding an image");
-    if (!png_image_write_to_memory(&png, *bytes, &length, 0, image->pixels, 0, NULL)) {
-        twi_free(*bytes);
-        *bytes = NULL;
-        return twi_fail(error, TW_INTERNAL, "libpng says: %s", png.message);
-    }
-    *size = length;
-    return TW_OK;
-}
-
-/* ---- JPEG ------------------------------------------------------------------------------------------------------ */
 
 typedef struct trouble {
     struct jpeg_error_mgr manager; /* libjpeg's own, first */
@@ -140,7 +102,12 @@ tw_status twi_image_encode_jpeg(const twi_image *image, const twi_jpeg_options *
     trouble t;
     output out = {{.init_destination = begin_output, .empty_output_buffer = make_room, .term_destination = end_output}};
     *bytes = NULL;
-    tw_status status = check(image, "JPEG", 3, error);
+    bool fits = image->height >= 1 && image->width >= 1 && image->height <= 65500 && image->width <= 65500 &&
+                image->channels >= 1 && image->channels <= 3;
+    tw_status status = TW_OK;
+    if (!fits)
+        status = twi_fail(error, TW_INVALID_ARGUMENT, "an image of %d x %d with %d channels cannot be a JPEG",
+                          image->height, image->width, image->channels);
     if (status == TW_OK && image->channels == 2)
         status = twi_fail(error, TW_INVALID_ARGUMENT, "a JPEG has 1 or 3 channels, not 2");
     if (status != TW_OK)

@@ -50,7 +50,6 @@ tw_status twi_image_decode_bmp(const void *bytes, size_t size, const char *name,
 /* A PNG of words of 16 bits, in the channels that it has: 1, 2 (grey and alpha), 3 or 4; pixels are words. */
 tw_status twi_image_decode_png_words(const void *bytes, size_t size, const char *name, twi_image *image,
                                      tw_error *error);
-tw_status twi_image_encode_png_words(const twi_image *image, char **bytes, size_t *size, tw_error *error);
 /* All frames of a GIF, RGB, as large as the largest: pixels [*frames, height, width, 3]. */
 tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name, int *frames, twi_image *image,
                                tw_error *error);
@@ -58,9 +57,11 @@ tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name,
 tw_status twi_image_read(const char *path, int channels, int side, twi_image *image, tw_error *error);
 void twi_image_free(twi_image *image);
 
-/* Encodes pixels [height, width, channels] as a PNG (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), or as a JPEG (1 or 3) of
- * a quality from 1 to 100. *bytes is yours: twi_free(). */
-tw_status twi_image_encode_png(const twi_image *image, char **bytes, size_t *size, tw_error *error);
+/* Encodes pixels [height, width, channels] as a PNG (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA) of 8 bits a number, or of
+ * words of 16, compressed by zlib's level 0 to 9, or its own choice (-1), or as a JPEG (1 or 3) of a quality from 1 to
+ * 100. *bytes is yours: twi_free(). */
+tw_status twi_image_encode_png(const twi_image *image, int bits, int compression, char **bytes, size_t *size,
+                               tw_error *error);
 typedef struct twi_jpeg_options {
     int quality;
     bool progressive, optimized, full_colours; /* full_colours: colours as fine as brightness */

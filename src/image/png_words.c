@@ -1,5 +1,5 @@
-/* png_words.c - PNGs of 16 bits a number, by libpng's long interface: the short one would take such numbers for light
- * and change them. */
+/* png_words.c - PNGs of 16 bits a number, and all that are written, by libpng's long interface: the short one would
+ * take such numbers for light and change them, and says of pixels that they are sRGB, where TensorFlow says nothing. */
 #include "image/image.h"
 
 #include "base/memory.h"
@@ -128,14 +128,17 @@ static void flush(png_structp png)
     (void)png;
 }
 
-tw_status twi_image_encode_png_words(const twi_image *image, char **bytes, size_t *size, tw_error *error)
+tw_status twi_image_encode_png(const twi_image *image, int bits, int compression, char **bytes, size_t *size,
+                               tw_error *error)
 {
+    enum { MOST_SIDE = 1000000 }; /* libpng's */
     static const int colours[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                   PNG_COLOR_TYPE_RGB_ALPHA};
     reading r = {0};
     writing w = {0}; /* changed by calls of the library alone, through its address */
     *bytes = NULL;
-    if (image->height < 1 || image->width < 1 || image->channels < 1 || image->channels > 4)
+    if (image->height < 1 || image->width < 1 || image->height > MOST_SIDE || image->width > MOST_SIDE ||
+        image->channels < 1 || image->channels > 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "an image of %d x %d with %d channels cannot be a PNG",
                         image->height, image->width, image->channels);
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &r, give_up, take_warning);
@@ -150,13 +153,15 @@ tw_status twi_image_encode_png_words(const twi_image *image, char **bytes, size_
         return twi_fail(error, TW_RESOURCE_EXHAUSTED, "encoding a PNG: %s", r.message);
     }
     png_set_write_fn(png, &w, write_some, flush);
-    png_set_IHDR(png, info, (png_uint_32)image->width, (png_uint_32)image->height, 16, colours[image->channels],
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, (png_uint_32)image->width, (png_uint_32)image->height, bits,
+                 colours[image->channels], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_compression_level(png, compression);
     png_write_info(png, info);
-    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+    if (bits == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         png_set_swap(png);
+    size_t row = (size_t)bits / 8 * (size_t)image->channels * (size_t)image->width;
     for (int i = 0; i < image->height; i++)
-        png_write_row(png, image->pixels + (size_t)2 * (size_t)image->channels * (size_t)image->width * (size_t)i);
+        png_write_row(png, image->pixels + row * (size_t)i);
     png_write_end(png, NULL);
     png_destroy_write_struct(&png, &info);
     *bytes = w.bytes;

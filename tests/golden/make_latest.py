@@ -709,3 +709,9 @@ def skipping():
 
 
 program("skipping", skipping, {"delta": i64(3)}, {"delta": i64(0)}, init=True)
+
+# ---- a picture's file: no chunks that TensorFlow does not write, compressed as is asked for ----
+
+program("pictures_file", lambda: [tf.strings.substr(raw.EncodePng(image=holder(tf.uint8, [None, None, 1], "x")), 0, 41),
+                                  raw.EncodePng(image=holder(tf.uint16, [None, None, 1], "words"), compression=0)],
+        {"x": np.array([[[3], [200]]], np.uint8), "words": np.array([[[3], [500]]], np.uint16)})

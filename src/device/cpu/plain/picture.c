@@ -234,7 +234,7 @@ static tw_status prepare_png(twi_prepare *p)
     if (compression < -1 || compression > 9)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "EncodePng '%s': compression is %lld, expected -1 to 9", p->node,
                         (long long)compression);
-    return TW_OK;
+    return twi_keep(p, &(int){(int)compression}, sizeof(int));
 }
 
 static tw_status run_png(const twi_run *r)
@@ -242,9 +242,8 @@ static tw_status run_png(const twi_run *r)
     twi_image image = given(r);
     char *bytes;
     size_t size = 0;
-    tw_status status = r->input_operands[0].dtype == TW_UINT16
-                           ? twi_image_encode_png_words(&image, &bytes, &size, r->error)
-                           : twi_image_encode_png(&image, &bytes, &size, r->error);
+    int bits = r->input_operands[0].dtype == TW_UINT16 ? 16 : 8;
+    tw_status status = twi_image_encode_png(&image, bits, *(const int *)r->state, &bytes, &size, r->error);
     return give(r, status, bytes, size);
 }
 
@@ -303,7 +302,7 @@ const twi_kernel twi_cpu_picture_kernels[] = {
     {"DecodeBmp", "plain", 0, prepare_decode, run_decode, twi_free},
     {"DecodeGif", "plain", 0, NULL, run_gif},
     {"ExtractJpegShape", "plain", 0, NULL, run_sizes},
-    {"EncodePng", "plain", 0, prepare_png, run_png},
+    {"EncodePng", "plain", 0, prepare_png, run_png, twi_free},
     {"EncodeJpeg", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
     {"EncodeJpegVariableQuality", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
     {0},

@@ -374,7 +374,7 @@ static tw_status put_image(const twi_run *r, twi_text *value, const twi_image *i
     char *bytes = NULL;
     size_t size = 0;
     twi_text picture = {0};
-    tw_status status = twi_image_encode_png(image, &bytes, &size, r->error);
+    tw_status status = twi_image_encode_png(image, 8, -1, &bytes, &size, r->error);
     const int numbers[] = {image->height, image->width, image->channels};
     for (int field = 1; field <= 3; field++) {
         put_key(&picture, field, VARINT);
