@@ -246,7 +246,6 @@ static const struct {
     bool runs;
 } known[] = {
     {"ApplyAdagrad", 18, true},
-    {"ComputeAccidentalHits", 120, true},
     {"CountUpTo", 0, false},
     {"MergeV2Checkpoints", 0, false},
     {"RandomStandardNormal", 12, true},
@@ -255,7 +254,7 @@ static const struct {
     {"ResourceApplyFtrl", 16, true},
     {"ResourceGather", 0, true},
     {"ResourceSparseApplyAdagrad", 114, true},
-    {"ResourceSparseApplyFtrl", 112, true},
+    {"ResourceSparseApplyFtrl", 112, false},
     {"ScalarSummary", 0, true},
     {"SparseApplyAdagrad", 114, true},
     {"SparseApplyMomentum", 114, true},
@@ -306,11 +305,11 @@ static const struct {
     {"ResourceSparseApplyAdadelta", 114, true},
     {"SparseApplyAdadelta", 114, true},
     {"ApplyFtrl", 16, true},
-    {"SparseApplyFtrl", 112, true},
+    {"SparseApplyFtrl", 112, false},
     {"ResourceApplyFtrlV2", 16, true},
     {"ApplyFtrlV2", 16, true},
-    {"ResourceSparseApplyFtrlV2", 112, true},
-    {"SparseApplyFtrlV2", 112, true},
+    {"ResourceSparseApplyFtrlV2", 112, false},
+    {"SparseApplyFtrlV2", 112, false},
     {"ResourceSparseApplyRMSProp", 114, true},
     {"SparseApplyRMSProp", 114, true},
     {"ResourceApplyCenteredRMSProp", 18, true},
@@ -447,6 +446,7 @@ static const struct {
     const char *op, *inputs;
 } of_shapes[] = {
     {"AllCandidateSampler", "z2x1"},
+    {"ComputeAccidentalHits", "2x1 2"},
     {"UniformCandidateSampler", "z2x1"},
     {"LogUniformCandidateSampler", "z2x1"},
     {"LearnedUnigramCandidateSampler", "z2x1"},
