@@ -199,7 +199,8 @@ static void reductions_of_many_are_the_same_in_every_type(void **state)
         for (const twi_op *row = *family; row->name; row++) {
             const twi_signature *signature = twi_op_signature(row);
             assert_non_null(signature);
-            bool typed = twi_op_is(row, TWI_REDUCES) && !twi_op_is(row, TWI_REWRITTEN) && signature->inputs[0].type_attr;
+            bool typed = twi_op_is(row, TWI_REDUCES) && !twi_op_is(row, TWI_REWRITTEN) &&
+                         signature->inputs[0].type_attr;
             for (int i = 0; i < signature->num_attrs && typed; i++)
                 for (int k = 0; k < TWT_NUM_DTYPES && strcmp(signature->attrs[i].name, "T") == 0; k++)
                     for (int axes = 0; axes < 3 && signature->attrs[i].allowed_types >> twt_dtypes[k] & 1; axes++)

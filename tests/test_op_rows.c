@@ -169,7 +169,8 @@ static void check_form(const twi_op *op, const twi_signature *s)
     for (int i = 0; i < planned->num_inputs; i++)
         expect(role_of(op, i) == role_of(form, i), op, "its form's inputs have the roles of its own");
     for (int i = 0; i < planned->num_attrs && !twi_op_is(form, TWI_RESTORE); i++)
-        expect(planned->attrs[i].has_default || can_say(s, planned->attrs[i].name), op, "knows what its form must know");
+        expect(planned->attrs[i].has_default || can_say(s, planned->attrs[i].name), op,
+               "knows what its form must know");
 }
 
 static void forms_in_plans_are_there_and_do_the_same(void **state)

@@ -49,7 +49,7 @@ const twi_op *twi_op_find(const char *name)
 
 /* ---- reading a signature --------------------------------------------------------------------------------------- */
 
-/* Zeroed, for as long as the process, as rows are; NULL when out of memory. Of the C library's, for what a program's own
+/* Zeroed, for as long as the process, as rows are; NULL when out of memory. The C library's, for what a program's own
  * allocator (tw_set_allocator) gives comes back to it. */
 static void *keep(size_t bytes)
 {

@@ -145,7 +145,8 @@ static tw_status run_encode(const twi_run *r)
 typedef struct spectrum {
     int64_t window, stride, length; /* length: of the transform, a power of two */
     bool squared;
-    twi_transform *transform;
+    twi_transform *transform; /* NULL: there is nothing to do */
+    size_t scratch;           /* numbers of rows that it needs, before the window's own */
 } spectrum;
 
 static void release_spectrum(void *state)
@@ -168,8 +169,8 @@ static tw_status prepare_spectrum(twi_prepare *p)
     s.transform = twi_transform_make(s.length);
     if (!s.transform)
         return twi_fail_memory(p->error, p->node);
-    size_t scratch = (size_t)s.length + twi_transform_scratch(s.transform);
-    p->workspace = scratch * sizeof(twi_transform_rows) + (size_t)s.length * sizeof(double _Complex);
+    s.scratch = (size_t)s.length + twi_transform_scratch(s.transform);
+    p->workspace = s.scratch * sizeof(twi_transform_rows) + (size_t)s.length * sizeof(double _Complex);
     tw_status status = twi_keep(p, &s, sizeof s);
     if (status != TW_OK)
         twi_transform_free(s.transform);
@@ -183,7 +184,7 @@ static tw_status run_spectrum(const twi_run *r)
     const float *from = r->inputs[0];
     float *to = r->outputs[0];
     twi_transform_rows *scratch = r->workspace;
-    double _Complex *x = (void *)(scratch + s->length + twi_transform_scratch(s->transform));
+    double _Complex *x = (void *)(scratch + s->scratch);
     for (int64_t k = 0; k < channels * windows; k++) {
         int64_t channel = k / windows, first = k % windows * s->stride;
         memset(x, 0, sizeof *x * (size_t)s->length);
