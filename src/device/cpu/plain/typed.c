@@ -1,8 +1,6 @@
 /* typed.c - running float kernels on half and bfloat16. */
 #include "device/cpu/plain/typed.h"
 
-#include "device/cpu/vector/loops.h"
-
 #include <string.h>
 
 enum { MOST_OPERANDS = 20 }; /* inputs or outputs of a kernel that is widened */
@@ -27,26 +25,20 @@ size_t twi_widened_bytes(const twi_prepare *p)
     return bytes;
 }
 
-static void convert(const twi_run *r, twi_share *loop, twi_elements_job job)
-{
-    int64_t chunks = (job.elements + TWI_CHUNK - 1) / TWI_CHUNK;
-    twi_team_run(twi_team_for(r, chunks, job.elements), loop, &job, chunks);
-}
-
 static void widen(const twi_run *r, const twi_operand *operand, const uint16_t *from, float *to)
 {
-    const twi_loops *loops = twi_loops_best();
     bool half = operand->dtype == TW_FLOAT16;
-    convert(r, half ? loops->casts[TWI_CAST_Cast_FLOAT16_FLOAT32] : loops->cast,
-            (twi_elements_job){.form = TWI_BFLOATS, .a = from, .out = to, .elements = operand->elements});
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < operand->elements; i++)
+        to[i] = half ? tw_half_to_float(from[i]) : tw_bfloat16_to_float(from[i]);
 }
 
 static void narrow(const twi_run *r, const twi_operand *operand, const float *from, uint16_t *to)
 {
-    const twi_loops *loops = twi_loops_best();
     bool half = operand->dtype == TW_FLOAT16;
-    convert(r, half ? loops->casts[TWI_CAST_Cast_FLOAT32_FLOAT16] : loops->cast,
-            (twi_elements_job){.form = TWI_FLOATS, .a = from, .out = to, .elements = operand->elements});
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < operand->elements; i++)
+        to[i] = half ? tw_float_to_half(from[i]) : tw_float_to_bfloat16(from[i]);
 }
 
 /* The operand that f sees. */
