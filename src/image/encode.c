@@ -1,4 +1,4 @@
-/* encode.c - pictures as JPEG by libjpeg-turbo; see image.h. */
+/* encode.c - pictures as JPEG by libjpeg-turbo (png.c: as PNG); see image.h. */
 #include "image/image.h"
 
 #include "base/memory.h"

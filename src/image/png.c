@@ -1,5 +1,6 @@
-/* png_words.c - PNGs of 16 bits a number, and all that are written, by libpng's long interface: the short one would
- * take such numbers for light and change them, and says of pixels that they are sRGB, where TensorFlow says nothing. */
+/* png.c - PNGs as they are written, and those of 16 bits a number as they are read, by libpng's long interface: the
+ * short one, by which decode.c reads 8 bits, would take such numbers for light and change them, and says of pixels that
+ * they are sRGB, where TensorFlow says nothing. */
 #include "image/image.h"
 
 #include "base/memory.h"
