@@ -50,7 +50,7 @@ const twi_op *twi_op_find(const char *name)
 /* ---- reading a signature --------------------------------------------------------------------------------------- */
 
 /* Zeroed, for as long as the process, as rows are; NULL when out of memory. The C library's, for what a program's own
- * allocator (tw_set_allocator) gives comes back to it. */
+ * allocator (tw_set_allocator) gives comes back to it. One thread at a time reads signatures, and asks for it. */
 static void *keep(size_t bytes)
 {
     enum { BLOCK = 16 << 10, ALIGNMENT = 16 };

@@ -23,8 +23,7 @@ static tw_status add_float(twi_functions *f, const char *name, const char *devic
 }
 
 /* Names of our own lie in NAME/averages, since TensorFlow calls inputs that are constants NAME/mean. The node
- * NAME/averages/batch gives what the batch alone has, and its output i goes into the average that
- * input i + 2 is. */
+ * NAME/averages/batch gives what the batch alone has, and its output i goes into the average that input i + 2 is. */
 static tw_status add_average(twi_lowering *l, int i, const char *name)
 {
     twi_functions *f = l->f;

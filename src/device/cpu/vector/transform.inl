@@ -126,7 +126,6 @@ static void transform_many(const twi_transform *t, const many *in, many *out, in
     join(t, out, factor, m, stride);
 }
 
-
 static void transform(const twi_transform *t, const twi_transform_rows *in, twi_transform_rows *out, int64_t count,
                       int64_t step, int64_t stride, int level)
 {
