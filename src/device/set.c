@@ -161,7 +161,7 @@ static tw_status add_devices(tw_devices *set, const request *r, int task, int ps
             *error = why;
         status = d ? add_device(set, d, error) : why.status;
         if (status == TW_OK && set->absent)
-            status = twi_device_join(d, task, ps_tasks, &set->absent[set->count - 1], error);
+            twi_device_join(d, task, ps_tasks, &set->absent[set->count - 1]);
     }
     return status;
 }

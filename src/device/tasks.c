@@ -42,19 +42,22 @@ static tw_status absent_read(twi_device *d, void *host, const void *from, size_t
     return twi_fail(error, TW_INTERNAL, "%s is another task's: its memory cannot be read here", d->text);
 }
 
-tw_status twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own, tw_error *error)
+/* Its task replays its steps: here that it does is known, since steps are put in order for it. */
+static tw_status absent_replay(twi_device *d, void *recording, tw_error *error)
+{
+    (void)recording;
+    return twi_fail(error, TW_INTERNAL, "%s is another task's: it replays nothing here", d->text);
+}
+
+void twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own)
 {
     int workers = d->set->tasks - ps_tasks;
-    if (d->ops->open_recording || d->ops->synchronize)
-        return twi_fail(error, TW_UNIMPLEMENTED,
-                        "devices of kind '%s' do not work together with other tasks yet: CPUs and virtual GPUs do",
-                        d->ops->kind);
     d->task = task;
     snprintf(d->name.job, sizeof d->name.job, "%s", task < workers ? "worker" : "ps");
     d->name.task = task < workers ? task : task - workers;
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     if (task == d->set->task)
-        return TW_OK;
+        return;
     *own = (twi_device_ops){
         .type = d->ops->type,
         .kind = d->ops->kind,
@@ -64,13 +67,13 @@ tw_status twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops 
         .free = absent_free,
         .write = absent_write,
         .read = absent_read,
+        .replay = d->ops->replay ? absent_replay : NULL,
         .describe = d->ops->describe,
         .destroy = d->ops->destroy,
     };
     d->ops = own;
     d->absent = true;
     d->num_cores = 0;
-    return TW_OK;
 }
 
 /* ---- for all who have the set -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* segments.c - which steps devices may record once and replay (on cards: a CUDA graph); see stages.h.
  * Never here:  recording (run/recording.c). */
 #include "base/memory.h"
+#include "device/tasks.h"
 #include "plan/stages.h"
 
 #include <string.h>
@@ -9,10 +10,13 @@ enum { FEWEST = 2 }; /* kernels and copies: less is not worth it */
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-/* With all of the group so far, not with its first device only. */
+/* With all of the group so far, not with its first device only. Of several tasks each device is by itself, for which
+ * would record together the others, who plan the same, do not know. */
 static bool joins(const twi_planning *p, int device, int group)
 {
     twi_device *const *all = p->request->devices->items;
+    if (p->request->devices->tasks > 1)
+        return false;
     for (int i = group; i < device; i++)
         if (p->groups[i] == group && !all[device]->ops->records_with(all[device], all[i]))
             return false;
@@ -38,9 +42,19 @@ tw_status twi_group_devices(twi_planning *p)
     return TW_OK;
 }
 
+/* What another task has to tell comes as a message. */
+static bool hears_of_others(const twi_planning *p, const twi_node *node)
+{
+    const tw_devices *devices = p->request->devices;
+    for (int i = 0; i < twi_num_dependencies(node) && devices->tasks > 1; i++)
+        if (!twi_same_task(devices->items[twi_dependency(node, i)->node->device], devices->items[node->device]))
+            return true;
+    return false;
+}
+
 bool twi_breaks_recording(const twi_planning *p, const twi_node *node)
 {
-    if (node->guard || node->loop)
+    if (node->guard || node->loop || hears_of_others(p, node))
         return true;
     if (twi_has_trait(node, TWI_COPY))
         return p->groups[node->inputs[0].node->device] != p->groups[node->device];
@@ -166,7 +180,7 @@ tw_status twi_find_segments(twi_planning *p)
         for (end = begin; end < count && region->nodes.items[end]->task->phase == phase;)
             end++;
         for (int d = 0; d < p->plan->num_lists && phase % 2 && status == TW_OK; d++)
-            if (p->groups[d] == d && is_worth_it(p, begin, end, d))
+            if (p->groups[d] == d && !p->request->devices->items[d]->absent && is_worth_it(p, begin, end, d))
                 status = make_segment(p, begin, end, d);
     }
     return status;
