@@ -85,6 +85,8 @@ struct twi_device {
     bool is_host;                           /* its memory may be read and written by anybody on the host */
     int task;                               /* the process it is in, as comm.h numbers them; name.task: in its job */
     bool absent;                            /* another task's (tasks.h): nothing runs on it here */
+    struct twi_device *stand_in;            /* of one that is absent the like one of this task: its kernels are asked and
+                                               prepared there, which costs once what all tasks need; else NULL */
 };
 
 /* A set of devices in order of creation: CPUs first, then GPUs, each type by number. */
@@ -112,6 +114,12 @@ bool twi_device_is_linked(twi_device *to, twi_device *from);
 
 /* Whether kernels of one look at what lies on the other where it is, so that nothing has to be copied. */
 bool twi_device_sees(const twi_device *d, const twi_device *other);
+
+/* Where kernels of a device are asked and prepared. */
+static inline twi_device *twi_prepares_on(twi_device *d)
+{
+    return d->stand_in ? d->stand_in : d;
+}
 
 /* "/device:GPU:1": the part of the name that tells the devices of a process apart. */
 const char *twi_device_local_name(const twi_device *d);

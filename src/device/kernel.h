@@ -88,6 +88,7 @@ typedef struct twi_prepare {
     twi_device *device;
     int threads;                 /* size of the team run() may use; 1 means no parallel region at all */
     twi_resources *resources;    /* NULL while folding constants */
+    struct twi_comm *comm;       /* with the tasks that prepare the same at this moment; NULL: nobody does */
     tw_error *error;
     tw_error *refusal;           /* gets what the last row asked says, if all refuse; NULL: nobody wants it */
     /* filled in */

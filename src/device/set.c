@@ -166,6 +166,17 @@ static tw_status add_devices(tw_devices *set, const request *r, int task, int ps
     return status;
 }
 
+static tw_status add_devices_of_all(tw_devices *set, const request *r, int ps_tasks, tw_error *error)
+{
+    tw_status status = TW_OK;
+    int first = set->count;
+    for (int task = 0; task < set->tasks && status == TW_OK; task++)
+        status = add_devices(set, r, task, ps_tasks, error);
+    if (status == TW_OK)
+        twi_devices_stand_in(set, first, r->count);
+    return status;
+}
+
 static tw_status make_room(tw_devices *set, int count, tw_error *error)
 {
     bool others = set->tasks > 1 || set->comm;
@@ -240,8 +251,7 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     TWI_TRY(find_tasks(set, &options, error));
     TWI_TRY(make_room(set, count, error));
     for (int i = 0; i < num_requests; i++)
-        for (int task = 0; task < set->tasks; task++)
-            TWI_TRY(add_devices(set, &requests[i], task, options.ps_tasks, error));
+        TWI_TRY(add_devices_of_all(set, &requests[i], options.ps_tasks, error));
     if (set->comm) {
         atomic_store(&set->comm->lane_channels, 1 + set->count); /* one for each device, and one for what is fetched */
         TWI_TRY(twi_devices_compare(set, error));

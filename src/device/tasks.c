@@ -76,6 +76,13 @@ void twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own)
     d->num_cores = 0;
 }
 
+void twi_devices_stand_in(tw_devices *set, int first, int each)
+{
+    for (int i = first; i < set->count; i++)
+        if (set->items[i]->absent)
+            set->items[i]->stand_in = set->items[first + set->task * each + (i - first) % each];
+}
+
 /* ---- for all who have the set -------------------------------------------------------------------------------- */
 
 static void describe_device(const void *user, size_t i, char *text, size_t size)

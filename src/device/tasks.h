@@ -8,6 +8,8 @@
 /* The device of a set of several tasks becomes `task`'s, of which the last `ps_tasks` are the job ps: it gets its name
  * and, if that is not this process, `own` as its table. */
 void twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own);
+/* When all of a kind have, which are those from `first` on, `each` of every task: who stands in for another's. */
+void twi_devices_stand_in(tw_devices *set, int first, int each);
 /* Whether steps can run with the set: not if other tasks are there in plans only. */
 tw_status twi_devices_check_tasks(const tw_devices *set, tw_error *error);
 /* Every task must have the same devices. */

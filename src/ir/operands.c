@@ -56,6 +56,7 @@ tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain
         operands[i] = twi_operand_of(twi_in(node, i));
     for (int i = 0; i < m; i++)
         operands[n + i] = twi_operand_of(twi_out(node, i));
+    device = twi_prepares_on(device);
     twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
                      .num_inputs = n, .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = device,
                      .threads = device->threads, .error = error, .refusal = refusal};

@@ -253,21 +253,27 @@ typedef struct owner {
 typedef struct owners {
     owner *slots;
     size_t capacity; /* a power of two */
+    tw_devices *devices;
 } owners;
 
-static bool is_alike(const owner *owner, const twi_task *task, const form *its_form)
+static twi_device *place_of(const owners *all, const twi_node *node)
+{
+    return twi_prepares_on(all->devices->items[node->device]);
+}
+
+static bool is_alike(const owners *all, const owner *owner, const twi_task *task, const form *its_form)
 {
     const twi_node *x = owner->task->node, *y = task->node;
-    return owner->form == its_form && x->op == y->op && x->device == y->device && x->num_inputs == y->num_inputs &&
-           twi_attrs_equal(&x->attrs, &y->attrs);
+    return owner->form == its_form && x->op == y->op && x->num_inputs == y->num_inputs &&
+           place_of(all, x) == place_of(all, y) && twi_attrs_equal(&x->attrs, &y->attrs);
 }
 
 /* Where the owner of a state for such a task lies, or shall lie. */
 static owner *find_owner(const owners *all, const twi_task *task, const form *its_form)
 {
     uint64_t hash = twi_hash_mix(its_form->hash, (uintptr_t)task->node->op);
-    size_t at = twi_hash_mix(hash, (uint64_t)task->node->device) & (all->capacity - 1);
-    while (all->slots[at].task && !is_alike(&all->slots[at], task, its_form))
+    size_t at = twi_hash_mix(hash, (uintptr_t)place_of(all, task->node)) & (all->capacity - 1);
+    while (all->slots[at].task && !is_alike(all, &all->slots[at], task, its_form))
         at = (at + 1) & (all->capacity - 1);
     return &all->slots[at];
 }
@@ -288,7 +294,7 @@ static void borrow(twi_task *task, const twi_task *from)
 static tw_status ask_device(twi_planning *p, twi_task *task)
 {
     const twi_node *node = task->node;
-    twi_device *device = p->request->devices->items[node->device];
+    twi_device *device = twi_prepares_on(p->request->devices->items[node->device]);
     twi_prepare prepare = {
         .op = node->op->name,
         .node = node->name,
@@ -301,6 +307,7 @@ static tw_status ask_device(twi_planning *p, twi_task *task)
         .device = device,
         .threads = p->request->one_thread ? 1 : device->threads,
         .resources = &p->request->resources->interface,
+        .comm = twi_is_made_by_all(p) ? p->request->devices->comm : NULL,
         .error = p->error,
     };
     tw_status status = twi_device_prepare(device, &prepare, p->request->plain_kernels, &task->kernel);
@@ -371,7 +378,7 @@ tw_status twi_prepare_tasks(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     forms forms = {0};
-    owners owners = {.capacity = 16};
+    owners owners = {.capacity = 16, .devices = p->request->devices};
     while (owners.capacity < 2 * (size_t)region->nodes.count)
         owners.capacity *= 2;
     owners.slots = twi_alloc_array(owners.capacity, sizeof *owners.slots);

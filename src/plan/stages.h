@@ -103,6 +103,8 @@ tw_status twi_make_lists(twi_planning *p);
 /* Among several tasks: refuses what cannot cross between them, and what they have not all planned alike. Every task's
  * turn. */
 tw_status twi_agree_on_plan(twi_planning *p);
+/* Whether all tasks make the plan, at this moment. */
+bool twi_is_made_by_all(const twi_planning *p);
 /* Whether a node takes something of a queue, a reader or a data set. */
 bool twi_may_end(const twi_op *op, const twi_attrs *attrs, int num_inputs);
 

@@ -158,6 +158,11 @@ static tw_status find_who_may_end(const twi_planning *p)
     return TW_OK;
 }
 
+bool twi_is_made_by_all(const twi_planning *p)
+{
+    return !p->request->alone && !p->request->beside;
+}
+
 /* Plans are compared one after the other, so those that queue runners and loops make while others run are not: the
  * graph is the same, and what they began with was. */
 tw_status twi_agree_on_plan(twi_planning *p)
@@ -170,5 +175,5 @@ tw_status twi_agree_on_plan(twi_planning *p)
     }
     p->plan->apart = is_apart(p);
     tw_status status = find_who_may_end(p);
-    return p->plan->apart || p->request->beside || status != TW_OK ? status : compare(p);
+    return p->plan->apart || !twi_is_made_by_all(p) || status != TW_OK ? status : compare(p);
 }

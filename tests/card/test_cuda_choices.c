@@ -1,13 +1,16 @@
 /* Which algorithms of NVIDIA's libraries are taken, on a card that is not there (card.h) and whose times are what the
  * test says: the fastest; and what is remembered of that in a file. The process remembers too, so each start is a
  * process of its own. */
+#define _GNU_SOURCE /* pipe2 */
 #include "testing.h"
 
 #include "card.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <tower/tower.h>
@@ -27,6 +30,7 @@ typedef struct seen {
     int beside;         /* libraries that another thread has opened */
     long ahead;         /* questions to cuBLASLt that the same has asked */
     char log[4000];     /* all that was said */
+    char failure[2200]; /* why it did not compute; "": it did */
 } seen;
 
 static seen now;
@@ -42,23 +46,32 @@ static void note(void *starter, int level, const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-/* A convolution and a product on each of `gpus` devices, twice. */
-static bool compute(int gpus, int logical)
+/* What computes: so many devices of a process, or one of each of two tasks. */
+typedef struct start_options {
+    int gpus, logical;
+    bool tasks;
+} start_options;
+
+/* A convolution and a product on each device, twice; false: `now` says why not. */
+static bool compute(const start_options *options)
 {
     tw_error error = {0};
     tw_devices *devices;
     tw_session *session;
     tw_graph *g = tw_graph_create();
     tw_output parts[4] = {0};
-    for (int i = 0; i < gpus; i++)
-        TW_DEVICE(g, "/gpu:%d", i) {
+    for (int i = 0; i < options->gpus; i++)
+        TW_DEVICE(g, options->tasks ? "/job:worker/task:%d/gpu:0" : "/gpu:%d", i) {
             tw_output x = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){1, 4, 4, 2}), tw_scalar(g, 1));
             tw_output w = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){3, 3, 2, 4}), tw_scalar(g, 1));
             tw_output y = tw_reshape(g, tw_conv2d(g, x, w, &(tw_conv2d_options){0}), TW_SHAPE(16, 4));
             parts[i] = tw_l2_loss(g, tw_matmul(g, y, tw_transpose(g, y, TW_SHAPE(1, 0))));
         }
-    tw_output sum = gpus > 1 ? tw_add_n(g, parts, gpus) : parts[0];
-    bool works = tw_devices_create(&(tw_device_options){.logical_gpus = logical}, &devices, &error) == TW_OK &&
+    tw_output sum = options->gpus > 1 ? tw_add_n(g, parts, options->gpus) : parts[0];
+    tw_device_options opened = TW_SIZED(tw_device_options);
+    opened.logical_gpus = options->logical;
+    opened.tasks = options->tasks;
+    bool works = tw_devices_create(&opened, &devices, &error) == TW_OK &&
                  tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error) ==
                      TW_OK;
     for (int i = 0; i < 2 && works; i++) {
@@ -67,7 +80,7 @@ static bool compute(int gpus, int logical)
         tw_tensor_release(value);
     }
     if (!works) {
-        fprintf(stderr, "%s %s\n", tw_graph_message(g), error.message);
+        snprintf(now.failure, sizeof now.failure, "%s%s", tw_graph_message(g), error.message);
         return false;
     }
     tw_session_destroy(session);
@@ -76,34 +89,60 @@ static bool compute(int gpus, int logical)
     return *card_leaks() == 0;
 }
 
-static seen start_on(int gpus, int logical)
+/* In the child: whether what it has seen was told. */
+static bool see(const start_options *options, int told_to)
 {
-    int ends[2], code;
-    seen found;
-    assert_int_equal(pipe(ends), 0);
+    pthread_t starter = pthread_self();
+    tw_set_log(note, &starter, 3);
+    bool works = compute(options);
+    now.timed = card_count("cudaEventElapsedTime");
+    now.ahead = card_count("cublasLtMatmulAlgoGetHeuristic ahead");
+    for (int i = 0; i < 5; i++) {
+        char name[] = {'e', 'n', 'g', 'i', 'n', 'e', ' ', (char)('0' + i), 0};
+        now.engines[i] = card_count(name);
+    }
+    now.algorithms[1] = card_count("algorithm 1");
+    now.algorithms[2] = card_count("algorithm 2");
+    return write(told_to, &now, sizeof now) == (ssize_t)sizeof now && (works || now.failure[0]);
+}
+
+typedef struct started {
+    pid_t child;
+    int end; /* of the pipe through which it tells what it has seen */
+} started;
+
+/* Another process, which calls become() first. */
+static started begin(const start_options *options, void (*become)(int), int argument)
+{
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        pthread_t starter = pthread_self();
-        tw_set_log(note, &starter, 3);
-        bool works = compute(gpus, logical);
-        now.timed = card_count("cudaEventElapsedTime");
-        now.ahead = card_count("cublasLtMatmulAlgoGetHeuristic ahead");
-        for (int i = 0; i < 5; i++) {
-            char name[] = {'e', 'n', 'g', 'i', 'n', 'e', ' ', (char)('0' + i), 0};
-            now.engines[i] = card_count(name);
-        }
-        now.algorithms[1] = card_count("algorithm 1");
-        now.algorithms[2] = card_count("algorithm 2");
-        works = works && write(ends[1], &now, sizeof now) == (ssize_t)sizeof now;
-        _exit(works ? 0 : 1);
+        if (become)
+            become(argument);
+        _exit(see(options, ends[1]) ? 0 : 1);
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], &found, sizeof found), sizeof found);
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &code, 0), child);
+    return (started){child, ends[0]};
+}
+
+static seen end(started s)
+{
+    seen found;
+    int code;
+    assert_int_equal(read(s.end, &found, sizeof found), sizeof found);
+    close(s.end);
+    assert_int_equal(waitpid(s.child, &code, 0), s.child);
     assert_int_equal(code, 0);
+    return found;
+}
+
+static seen start_on(int gpus, int logical)
+{
+    seen found = end(begin(&(start_options){.gpus = gpus, .logical = logical}, NULL, 0));
+    assert_string_equal(found.failure, "");
     return found;
 }
 
@@ -330,6 +369,69 @@ static void off_leaves_the_folder_alone(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* ---- two tasks --------------------------------------------------------------------------------------------------- */
+
+static int sockets[2];
+static const char *only_of_the_second; /* a variable of its environment; NULL: none */
+
+/* As `tower launch` does it. To the second's clock other algorithms are the fastest. */
+static void become_task(int task)
+{
+    char text[2][16];
+    snprintf(text[0], sizeof text[0], "-,%d", sockets[0]);
+    snprintf(text[1], sizeof text[1], "%d,-", sockets[1]);
+    close(sockets[1 - task]);
+    setenv("TOWER_TASK", task ? "1" : "0", 1);
+    setenv("TOWER_TASK_SOCKETS", text[task], 1);
+    setenv("CARD_COUNT", "1", 1);
+    if (task == 0)
+        return;
+    card_takes("engine 4", 3);
+    card_takes("algorithm 2", 3);
+    if (only_of_the_second)
+        setenv(only_of_the_second, "1", 1);
+}
+
+static void start_two(seen found[2])
+{
+    start_options options = {.gpus = 2, .tasks = true};
+    started tasks[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    for (int task = 0; task < 2; task++)
+        tasks[task] = begin(&options, become_task, task);
+    close(sockets[0]);
+    close(sockets[1]);
+    for (int task = 0; task < 2; task++)
+        found[task] = end(tasks[task]);
+}
+
+static void what_the_first_task_has_timed_all_take(void **state)
+{
+    seen found[2];
+    (void)state;
+    start_two(found);
+    assert_string_equal(found[0].failure, "");
+    assert_string_equal(found[1].failure, "");
+    assert_int_equal(found[0].timed, OF_CUDNN + OF_CUBLASLT); /* for the other's card, too */
+    assert_int_equal(found[1].timed, 0);
+    assert_int_equal(found[1].engines[3] + found[1].algorithms[1], 0);
+    assert_int_equal(found[1].engines[4], 2);
+    assert_int_equal(found[1].algorithms[2], 2);
+    assert_message(found[1].log, "cudnn's algorithm 4, 1.0000 ms, task 0's");
+}
+
+static void an_algorithm_that_only_the_first_task_has_ends_both(void **state)
+{
+    seen found[2];
+    (void)state;
+    only_of_the_second = "CARD_TUNED";
+    start_two(found);
+    only_of_the_second = NULL;
+    assert_message(found[1].failure, "cudnn's algorithm 4, which task 0 has chosen on its Made-up Card, is not there on "
+                                     "task 1's Made-up Card");
+    assert_message(found[0].failure, "task 1");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -346,6 +448,8 @@ int main(void)
         TEST(a_folder_that_cannot_be_written_changes_nothing_else),
         TEST(another_card_has_a_file_of_its_own),
         TEST(off_leaves_the_folder_alone),
+        TEST(what_the_first_task_has_timed_all_take),
+        TEST(an_algorithm_that_only_the_first_task_has_ends_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

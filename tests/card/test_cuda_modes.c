@@ -1,5 +1,6 @@
 /* Every way of keeping variables and of bringing gradients together on two cards trains as on the CPU: all variables
- * after some steps, those of both towers among them. On cards that are not there (card.h). */
+ * after some steps, those of both towers among them. On cards that are not there (card.h). As two tasks, started with
+ * the word "tasks": on a card of each task to the bit as on one card. */
 #include "testing.h"
 
 #include "card.h"
@@ -63,20 +64,36 @@ static void drop(values *v)
     }
 }
 
-static void train(const mode *m, bool on_cards, bool plan_only, values *v)
+typedef enum place { ON_CPU, ON_CARDS, ON_CARDS_OF_TASKS } place;
+
+static int cards = TOWERS;        /* of a process */
+static tw_devices *of_all_tasks; /* which a process joins once; NULL: there is this one */
+
+static tw_devices *open_devices(place where)
 {
     tw_error error = {0};
     tw_devices *devices;
+    tw_device_options options = TW_SIZED(tw_device_options);
+    options.cpu_threads = 1;
+    options.no_gpus = where == ON_CPU;
+    options.tasks = where == ON_CARDS_OF_TASKS;
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    assert_int_equal(tw_devices_count(devices, "GPU"), where == ON_CPU ? 0 : where == ON_CARDS ? cards : TOWERS);
+    return devices;
+}
+
+static void train(const mode *m, place where, bool plan_only, values *v)
+{
+    tw_error error = {0};
+    tw_devices *devices = where == ON_CARDS_OF_TASKS ? of_all_tasks : open_devices(where);
     tw_trainer *trainer;
     tw_trainer_step_result result;
-    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .no_gpus = !on_cards}, &devices, &error));
-    assert_int_equal(tw_devices_count(devices, "GPU"), on_cards ? TOWERS : 0);
     tw_trainer_options options = {.model = &model, .dataset = dataset, .devices = devices, .towers = TOWERS,
                                   .variables = m->variables, .average = m->average, .seed = 7, .input_threads = 1,
                                   .plan_only = plan_only,
                                   .updates = m->asynchronous ? TW_UPDATES_ASYNCHRONOUS : TW_UPDATES_SYNCHRONOUS,
                                   .asynchronous.order = m->asynchronous ? TW_ORDER_EQUAL : TW_ORDER_ARRIVAL};
-    if (!on_cards) { /* has neither */
+    if (where == ON_CPU) { /* has neither */
         options.variables.parameter_device = TW_PARAMETERS_DEFAULT;
         options.average.all_reduce = m->average.all_reduce ? "tree" : NULL;
     }
@@ -90,7 +107,8 @@ static void train(const mode *m, bool on_cards, bool plan_only, values *v)
     if (!plan_only)
         keep(trainer, v);
     tw_trainer_destroy(trainer);
-    tw_devices_destroy(devices);
+    if (devices != of_all_tasks)
+        tw_devices_destroy(devices);
 }
 
 /* Sums have another order on a card: within `tolerance` of the largest number. A bias before a batch normalization has
@@ -110,65 +128,105 @@ static void compare(const mode *m, const char *name, const tw_tensor *expected, 
 
 static void check(const mode *m)
 {
-    values cpu = {0}, cards = {0};
+    values cpu = {0}, card = {0};
     double tolerance = m->average.wire ? 1e-2 : 1e-4;
-    train(m, false, false, &cpu);
-    train(m, true, false, &cards);
+    train(m, ON_CPU, false, &cpu);
+    train(m, ON_CARDS, false, &card);
     assert_true(cpu.losses[STEPS - 1] != cpu.losses[0]);
     for (int step = 0; step < STEPS; step++)
-        if (!(fabsf(cards.losses[step] - cpu.losses[step]) <= (float)tolerance * fabsf(cpu.losses[step])))
-            fail_msg("%s: step %d loses %g, expected %g", m->name, step, cards.losses[step], cpu.losses[step]);
-    assert_int_equal(cpu.count, cards.count);
+        if (!(fabsf(card.losses[step] - cpu.losses[step]) <= (float)tolerance * fabsf(cpu.losses[step])))
+            fail_msg("%s: step %d loses %g, expected %g", m->name, step, card.losses[step], cpu.losses[step]);
+    assert_int_equal(cpu.count, card.count);
     for (int i = 0; i < cpu.count; i++) {
-        assert_string_equal(cpu.names[i], cards.names[i]);
-        compare(m, cpu.names[i], cpu.tensors[i], cards.tensors[i], tolerance);
+        assert_string_equal(cpu.names[i], card.names[i]);
+        compare(m, cpu.names[i], cpu.tensors[i], card.tensors[i], tolerance);
     }
     drop(&cpu);
-    drop(&cards);
+    drop(&card);
 }
+
+static void check_tasks(const mode *m)
+{
+    values one = {0}, two = {0};
+    train(m, ON_CARDS, false, &one);
+    train(m, ON_CARDS_OF_TASKS, false, &two);
+    assert_memory_equal(one.losses, two.losses, sizeof one.losses);
+    assert_int_equal(one.count, two.count);
+    for (int i = 0; i < one.count; i++) {
+        size_t bytes = tw_tensor_bytes(one.tensors[i]);
+        assert_string_equal(one.names[i], two.names[i]);
+        assert_int_equal(bytes, tw_tensor_bytes(two.tensors[i]));
+        if (memcmp(tw_tensor_data(one.tensors[i]), tw_tensor_data(two.tensors[i]), bytes) != 0)
+            fail_msg("%s: '%s' differs", m->name, one.names[i]);
+    }
+    drop(&one);
+    drop(&two);
+}
+
+static const mode modes[] = {
+    {"parameter_server on the CPU", {.parameter_device = TW_PARAMETERS_ON_CPU}},
+    {"parameter_server on one card", {.placement = TW_PLACE_SINGLE, .parameter_device = TW_PARAMETERS_ON_GPU}},
+    {"parameter_server, rotate", {.placement = TW_PLACE_ROTATE, .parameter_device = TW_PARAMETERS_ON_GPU}},
+    {"parameter_server, least-loaded", {.placement = TW_PLACE_LEAST_LOADED}},
+    {"parameter_server, least-bytes", {.placement = TW_PLACE_LEAST_BYTES}},
+    {"distributed_replicated",
+     {.update = TW_UPDATE_DISTRIBUTED_REPLICATED, .parameter_device = TW_PARAMETERS_ON_GPU}},
+    {"replicated", {.update = TW_UPDATE_REPLICATED}},
+    {"relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
+    {"staged", {.staged = true}},
+    {"staged, rotate", {.staged = true, .placement = TW_PLACE_ROTATE}},
+    {"independent", {.update = TW_UPDATE_INDEPENDENT}},
+    {"asynchronous", .asynchronous = true},
+};
 
 static void every_mode_of_update_trains_on_two_cards_as_on_the_cpu(void **state)
 {
     (void)state;
-    static const mode modes[] = {
-        {"parameter_server on the CPU", {.parameter_device = TW_PARAMETERS_ON_CPU}},
-        {"parameter_server on one card", {.placement = TW_PLACE_SINGLE, .parameter_device = TW_PARAMETERS_ON_GPU}},
-        {"parameter_server, rotate", {.placement = TW_PLACE_ROTATE, .parameter_device = TW_PARAMETERS_ON_GPU}},
-        {"parameter_server, least-loaded", {.placement = TW_PLACE_LEAST_LOADED}},
-        {"parameter_server, least-bytes", {.placement = TW_PLACE_LEAST_BYTES}},
-        {"distributed_replicated",
-         {.update = TW_UPDATE_DISTRIBUTED_REPLICATED, .parameter_device = TW_PARAMETERS_ON_GPU}},
-        {"replicated", {.update = TW_UPDATE_REPLICATED}},
-        {"relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
-        {"staged", {.staged = true}},
-        {"staged, rotate", {.staged = true, .placement = TW_PLACE_ROTATE}},
-        {"independent", {.update = TW_UPDATE_INDEPENDENT}},
-        {"asynchronous", .asynchronous = true},
-    };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         check(&modes[i]);
+}
+
+static void every_mode_of_update_trains_on_cards_of_two_tasks_as_on_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        check_tasks(&modes[i]);
+}
+
+static const mode reductions[] = {
+    {"ring", .average.all_reduce = "ring"},
+    {"rechd", .average.all_reduce = "rechd"},
+    {"pscpu", .average.all_reduce = "pscpu"},
+    {"psgpu", .average.all_reduce = "psgpu#2"},
+    {"hierarchical", .average.all_reduce = "hierarchical"},
+    {"nccl", .average.all_reduce = "nccl"},
+    {"by size", .average.all_reduce = "pscpu:16:psgpu:1k:xring"},
+    {"packs", .average.packs = 2},
+    {"buckets", .average.bucket_bytes = 1024},
+    {"bfloat16 on the way", .average.wire = TW_BFLOAT16},
+};
+
+static void check_reductions(void (*check_one)(const mode *))
+{
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
+        mode m = reductions[i];
+        if (of_all_tasks && strcmp(m.name, "nccl") == 0) /* NCCL does not work between tasks */
+            continue;
+        m.variables.update = TW_UPDATE_REPLICATED;
+        check_one(&m);
+    }
 }
 
 static void every_reduction_trains_on_two_cards_as_on_the_cpu(void **state)
 {
     (void)state;
-    static const mode reductions[] = {
-        {"ring", .average.all_reduce = "ring"},
-        {"rechd", .average.all_reduce = "rechd"},
-        {"pscpu", .average.all_reduce = "pscpu"},
-        {"psgpu", .average.all_reduce = "psgpu#2"},
-        {"hierarchical", .average.all_reduce = "hierarchical"},
-        {"nccl", .average.all_reduce = "nccl"},
-        {"by size", .average.all_reduce = "pscpu:16:psgpu:1k:xring"},
-        {"packs", .average.packs = 2},
-        {"buckets", .average.bucket_bytes = 1024},
-        {"bfloat16 on the way", .average.wire = TW_BFLOAT16},
-    };
-    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
-        mode m = reductions[i];
-        m.variables.update = TW_UPDATE_REPLICATED;
-        check(&m);
-    }
+    check_reductions(check);
+}
+
+static void every_reduction_trains_on_cards_of_two_tasks_as_on_one(void **state)
+{
+    (void)state;
+    check_reductions(check_tasks);
 }
 
 /* Algorithms that have been chosen need not be timed again. */
@@ -178,24 +236,34 @@ static int open_all(void **state)
     tw_error error = {0};
     assert_ok(tw_dataset_synthetic(40, 8, 8, 3, 10, 5, &dataset, &error));
     card_be_lazy(true);
-    train(&(mode){"planning"}, true, true, NULL);
+    train(&(mode){"planning"}, ON_CARDS, true, NULL);
     card_be_lazy(false);
+    if (cards < TOWERS)
+        of_all_tasks = open_devices(ON_CARDS_OF_TASKS);
     return 0;
 }
 
 static int close_all(void **state)
 {
     (void)state;
+    tw_devices_destroy(of_all_tasks);
     tw_dataset_destroy(dataset);
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mode_of_update_trains_on_two_cards_as_on_the_cpu),
         cmocka_unit_test(every_reduction_trains_on_two_cards_as_on_the_cpu),
     };
-    setenv("CARD_COUNT", "2", 1);
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    const struct CMUnitTest of_tasks[] = {
+        cmocka_unit_test(every_mode_of_update_trains_on_cards_of_two_tasks_as_on_one),
+        cmocka_unit_test(every_reduction_trains_on_cards_of_two_tasks_as_on_one),
+    };
+    bool as_task = argc > 1 && strcmp(argv[1], "tasks") == 0;
+    cards = as_task ? 1 : TOWERS;
+    setenv("CARD_COUNT", as_task ? "1" : "2", 1);
+    return as_task ? cmocka_run_group_tests(of_tasks, open_all, close_all)
+                   : cmocka_run_group_tests(tests, open_all, close_all);
 }

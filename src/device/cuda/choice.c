@@ -2,6 +2,7 @@
 #include "device/cuda/choice.h"
 
 #include "base/log.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,25 +236,34 @@ done:
     return status;
 }
 
-static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error)
+/* The index of the one to take. */
+static int find_best(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidates, int count,
+                     bool timed, twi_choice *choice)
+{
+    int best = count > 1 && timed ? find_fastest(c, contest, candidates, count, &choice->ms) : 0;
+    memcpy(choice->key, contest->key, sizeof choice->key);
+    choice->position = candidates[best].position;
+    choice->number = candidates[best].number;
+    choice->settings = candidates[best].settings;
+    say(c, contest, choice, choice->ms > 0 ? "timed" : count > 1 ? "the first" : "the only one");
+    return best;
+}
+
+/* By time, or the library's first. */
+static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, bool timed, twi_choice *choice,
+                            twi_candidate *winner, tw_error *error)
 {
     twi_candidate candidates[TWI_CANDIDATES] = {{0}};
-    twi_choice choice = {.ms = 0};
     tw_status status = TW_OK;
     int count = 0, best = 0;
+    *choice = (twi_choice){.ms = 0};
     TWI_TRY(find_candidates(contest, candidates, &count, error));
     if (count == 0)
         return twi_fail(error, TW_UNIMPLEMENTED, "%s has no algorithm for this that may be taken", contest->maker);
-    if (count > 1)
-        best = find_fastest(c, contest, candidates, count, &choice.ms);
-    memcpy(choice.key, contest->key, sizeof choice.key);
-    choice.position = candidates[best].position;
-    choice.number = candidates[best].number;
-    choice.settings = candidates[best].settings;
+    best = find_best(c, contest, candidates, count, timed, choice);
     *winner = candidates[best];
-    say(c, contest, &choice, choice.ms > 0 ? "timed" : count > 1 ? "the first" : "the only one");
-    if (choice.ms > 0 || count == 1)
-        twi_choice_remember(&c->card, contest, &choice);
+    if (choice->ms > 0 || count == 1)
+        twi_choice_remember(&c->card, contest, choice);
 done:
     for (int i = 0; i < count; i++)
         if (status != TW_OK || i != best)
@@ -261,20 +271,90 @@ done:
     return status;
 }
 
-tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error)
+static tw_status choose_here(twi_cuda_device *c, const twi_contest *contest, twi_choice *choice, twi_candidate *winner,
+                             tw_error *error)
 {
     tw_status status = TW_OK;
     bool taken = false;
-    *winner = (twi_candidate){0};
-    pthread_mutex_lock(&choosing);
     const twi_choice *known = twi_choice_find(&c->card, contest);
     if (known) {
-        status = take_known(contest, known, winner, &taken, error);
+        *choice = *known;
+        status = take_known(contest, choice, winner, &taken, error);
         if (taken)
-            say(c, contest, known, "remembered");
+            say(c, contest, choice, "remembered");
     }
-    if (status == TW_OK && !taken)
-        status = choose_new(c, contest, winner, error);
+    return status == TW_OK && !taken ? choose_new(c, contest, true, choice, winner, error) : status;
+}
+
+/* ---- several tasks ----------------------------------------------------------------------------------------------- */
+
+/* What the first task tells the others. */
+typedef struct told {
+    tw_status status;
+    tw_error error;
+    twi_choice choice;
+    size_t version;
+    char maker[16], card[sizeof((twi_card *)NULL)->name];
+} told;
+
+/* An algorithm's number means something within a version of the library only. */
+static tw_status take_told(twi_cuda_device *c, const twi_contest *contest, const told *t, twi_candidate *winner,
+                           tw_error *error)
+{
+    bool taken;
+    if (t->status != TW_OK)
+        return twi_fail(error, t->status, "task 0: %s", t->error.message);
+    if (strcmp(t->choice.key, contest->key) != 0 || strcmp(t->maker, contest->maker) != 0)
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "node '%s': tasks differ in what they choose algorithms for: task 0 has %s '%s', task %d %s '%s'",
+                        contest->node, t->maker, t->choice.key, contest->comm->task, contest->maker, contest->key);
+    if (t->version != contest->version)
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "node '%s': tasks differ in their %s: task 0 has version %zu, task %d %zu, and what it calls by "
+                        "the same number may be another algorithm",
+                        contest->node, contest->maker, t->version, contest->comm->task, contest->version);
+    tw_status status = take_known(contest, &t->choice, winner, &taken, error);
+    if (status != TW_OK || taken) {
+        say(c, contest, &t->choice, "task 0's");
+        return status;
+    }
+    return twi_fail(error, TW_FAILED_PRECONDITION,
+                    "node '%s': %s's algorithm %lld, which task 0 has chosen on its %s, is not there on task %d's %s; "
+                    "every task needs cards that can do the same",
+                    contest->node, maker_of(contest, t->choice.number), number_of(t->choice.number), t->card,
+                    contest->comm->task, c->card.name);
+}
+
+static tw_status choose_for_all(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error)
+{
+    told t = {.version = contest->version};
+    tw_error last = {0};
+    if (contest->comm->task == 0) {
+        t.status = choose_here(c, contest, &t.choice, winner, &t.error);
+        snprintf(t.maker, sizeof t.maker, "%s", contest->maker);
+        snprintf(t.card, sizeof t.card, "%s", c->card.name);
+    }
+    tw_status status = twi_comm_share(contest->comm, 0, &t, sizeof t, "an algorithm", &last);
+    if (contest->comm->task != 0 && status == TW_OK)
+        return take_told(c, contest, &t, winner, error);
+    if (t.status == TW_OK && status != TW_OK && winner->plan)
+        contest->drop(contest->user, winner);
+    if (t.status == TW_OK && status == TW_OK)
+        return TW_OK;
+    if (error)
+        *error = t.status != TW_OK ? t.error : last;
+    return t.status != TW_OK ? t.status : status;
+}
+
+tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error)
+{
+    const struct tw_devices *set = c->base.set;
+    twi_choice choice;
+    *winner = (twi_candidate){0};
+    pthread_mutex_lock(&choosing);
+    tw_status status = contest->comm       ? choose_for_all(c, contest, winner, error)
+                       : set && set->comm ? choose_new(c, contest, false, &choice, winner, error)
+                                          : choose_here(c, contest, &choice, winner, error);
     pthread_mutex_unlock(&choosing);
     return status;
 }

@@ -8,7 +8,11 @@
  *
  * What was chosen is kept for the process, so that its devices agree whatever part of a card they are, and in a small
  * text file for each card and version of a library and the driver, so that the next process agrees and starts without
- * timing. The file lies in $XDG_CACHE_HOME/tower or ~/.cache/tower; TOWER_ALGORITHM_CACHE=off leaves it alone. */
+ * timing. The file lies in $XDG_CACHE_HOME/tower or ~/.cache/tower; TOWER_ALGORITHM_CACHE=off leaves it alone.
+ *
+ * Of several tasks that prepare the same nodes the first chooses, by its card and its file, and the others take that:
+ * other algorithms would be other bits. Where a task prepares by itself (a loop whose rounds are planned when they come,
+ * a function of a data set) nobody can be asked, and it is the library's first, which is the same for all. */
 #ifndef TWI_CUDA_CHOICE_H
 #define TWI_CUDA_CHOICE_H
 
@@ -51,6 +55,7 @@ typedef struct twi_contest {
     const char *node;
     char key[TWI_CHOICE_KEY];      /* op, shapes, types, rules: all that the choice depends on; without spaces */
     size_t bytes;                  /* of scratch memory for the operands */
+    struct twi_comm *comm;         /* with the tasks that choose the same at this moment; NULL: nobody does */
     void *user;
     /* The first wanted algorithm that obeys; NULL in *found's plan: there is none. */
     tw_status (*next)(void *user, const twi_search *search, twi_candidate *found, tw_error *error);

@@ -207,7 +207,8 @@ static tw_status choose_algorithm(twi_prepare *p, product *m)
     tw_status status;
     twi_candidate winner;
     twi_contest contest = {.maker = "cublaslt", .version = m->library->cublasLtGetVersion(), .node = p->node,
-                           .user = m, .next = next_algorithm, .run = try_algorithm, .drop = drop_algorithm};
+                           .comm = p->comm, .user = m, .next = next_algorithm, .run = try_algorithm,
+                           .drop = drop_algorithm};
     const size_t bytes[] = {p->inputs[0].bytes, p->inputs[1].bytes, p->outputs[0].bytes,
                             m->biased ? p->inputs[2].bytes : 0};
     for (int i = 0; i < 4; i++)
