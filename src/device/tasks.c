@@ -68,6 +68,7 @@ void twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own)
         .write = absent_write,
         .read = absent_read,
         .replay = d->ops->replay ? absent_replay : NULL,
+        .reduces = d->ops->reduces,
         .describe = d->ops->describe,
         .destroy = d->ops->destroy,
     };

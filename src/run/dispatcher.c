@@ -168,12 +168,9 @@ static void note_failure(twi_dispatchers *all, int list)
         all->wake(all->user);
 }
 
-static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
+/* Ends the run here, and on the other tasks that have part in it. */
+static void end_run(const dispatcher *d, tw_status status, const tw_error *error)
 {
-    tw_error *error = step->run.error;
-    if (error->status == TW_OK)
-        twi_fail(error, status, "%s failed", step->kernel ? step->kernel->op : "a copy");
-    twi_say_node(error, step->run.node);
     const twi_plan *plan = d->all->plan;
     bool others = twi_is_among_tasks(d->device, plan->lane) && !plan->apart, lane = twi_ends_lane(plan, status);
     if (others && !lane)
@@ -181,6 +178,15 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
     note_failure(d->all, d->index);
     if (others && lane)
         twi_end_run(plan, status, error->message);
+}
+
+static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
+{
+    tw_error *error = step->run.error;
+    if (error->status == TW_OK)
+        twi_fail(error, status, "%s failed", step->kernel ? step->kernel->op : "a copy");
+    twi_say_node(error, step->run.node);
+    end_run(d, status, error);
 }
 
 /* The part of a replayed segment that begins at the step; NULL: none does. */
@@ -317,7 +323,7 @@ static bool wait_for_round(const dispatcher *d)
             status = meet(d, &last, &plan->lists[d->index].error);
     }
     if (status != TW_OK)
-        note_failure(d->all, d->index);
+        end_run(d, status, &plan->lists[d->index].error);
     return status == TW_OK;
 }
 
@@ -350,7 +356,7 @@ static void finish_list(twi_dispatchers *all, int index)
     if (status == TW_OK || list->error.status != TW_OK)
         return;
     list->error = late;
-    note_failure(all, index);
+    end_run(&all->items[index], status, &list->error);
 }
 
 static void run_list(dispatcher *d)

@@ -35,8 +35,12 @@ long card_count(const char *what); /* how often a call ("call ahead": by the plu
                                       "depth": nodes on the longest way through each graph that was made,
                                       "copy on a card": from there to there;
                                       "connection": queues of the card's that streams share */
-void card_hang_at(const char *call, long n); /* the n-th "ncclAllReduce" does not come back until card_let_go() */
+void card_fail_among(const char *calls, long n); /* the n-th call from now whose name begins so fails */
+void card_hang_at(const char *call, long n); /* the n-th "ncclAllReduce", of all with "nccl", does not come back until
+                                                card_let_go() */
+const char *card_hung(void);                 /* its name; "": none has hung */
 void card_let_go(void);
+void card_die_at(const char *call, long n);  /* there the process is killed */
 void card_hang_for(double seconds); /* what hangs does so for more than so long, by the plug-in's clock (clock.cc) */
 void card_skip(double part);        /* of that, on the clock */
 int card_waiting(void);             /* so many threads of the plug-in's wait at one condition, for some time at most */

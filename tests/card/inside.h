@@ -33,8 +33,9 @@ void *context_of(cudaStream_t stream);
 /* Whether nothing is to be computed, only noted. */
 bool idle(void);
 /* Puts work on `count` streams at once: it is done, once, when any of them gets to it, all others being worked off up
- * to there. Where CARD_NCCL_AT says "reduction", it never is, until the world that it belongs to is released. */
-void meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<void()> work, uint64_t world);
+ * to there; while it says false it is not. Where CARD_NCCL_AT says "reduction", it never is, until the world that it
+ * belongs to is released. */
+void meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<bool()> work, uint64_t world);
 void release(uint64_t world);
 /* Whether the range lies in one block of some card's memory, or of page-locked memory. */
 bool on_card(const void *memory, size_t bytes);

@@ -1,10 +1,12 @@
 /* runtime.cc - the CUDA runtime: memory, streams, events, graphs, peers. See card.h.
  *
  * A stream is a queue. It is worked off when somebody waits for it, as late as that: a host that reads too early finds
- * rubbish. Where a stream waits for an event, the event's stream is worked off up to there first. */
+ * rubbish. Where a stream waits for an event, the event's stream is worked off up to there first. Work that waits for
+ * another process is tried again until it is done. */
 #include "inside.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,21 +26,27 @@ thread_local cudaError_t card::last_error;
 
 static struct {
     long calls, fail_at;
-    bool for_good; /* all that follow fail, too */
+    bool for_good;     /* all that follow fail, too */
+    std::string among; /* only calls that begin so are counted */
     std::string failed, leaks;
     std::map<std::string, long> seen, born;
     std::map<std::string, double> takes;
     bool opened[64];
 } counted;
 
-/* What the plug-in does ahead, on a thread of its own, it does at any time: no call is counted, and none works where
- * one is to fail. So whoever needs what would have been done makes the call that fails. */
-static bool is_ahead(void)
+static bool is_thread(const char *which)
 {
     static thread_local char name[16];
     if (!name[0])
         pthread_getname_np(pthread_self(), name, sizeof name);
-    return strcmp(name, "tower-ahead") == 0;
+    return strcmp(name, which) == 0;
+}
+
+/* What the plug-in does ahead, on a thread of its own, it does at any time: no call is counted, and none works where
+ * one is to fail. So whoever needs what would have been done makes the call that fails. */
+static bool is_ahead(void)
+{
+    return is_thread("tower-ahead");
 }
 
 bool card::fails(const char *call)
@@ -48,6 +56,8 @@ bool card::fails(const char *call)
         return counted.fail_at != 0;
     }
     counted.seen[call]++;
+    if (strncmp(call, counted.among.c_str(), counted.among.size()) != 0)
+        return false;
     counted.calls++;
     if (!counted.fail_at || counted.calls < counted.fail_at || (counted.calls > counted.fail_at && !counted.for_good))
         return false;
@@ -78,7 +88,13 @@ extern "C" void card_fail_at(long n)
     counted.calls = 0;
     counted.fail_at = n;
     counted.for_good = false;
-    counted.failed = "";
+    counted.among = counted.failed = "";
+}
+
+extern "C" void card_fail_among(const char *calls, long n)
+{
+    card_fail_at(n);
+    counted.among = calls;
 }
 
 extern "C" void card_fail_from(long n)
@@ -222,6 +238,7 @@ extern "C" cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned)
 /* ---- streams, events, graphs ------------------------------------------------------------------------------------- */
 
 typedef std::function<void()> work;
+typedef std::function<bool()> attempt; /* false: it cannot be done yet */
 
 struct CUevent_st {
     CUstream_st *stream = nullptr;
@@ -251,7 +268,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
     int ordinal;
-    std::deque<work> queue;
+    std::deque<attempt> queue;
     uint64_t done = 0; /* entries worked off */
     CUgraph_st *records = nullptr;
     std::vector<CUgraphNode_st *> ends; /* what the next thing that is recorded comes after */
@@ -275,20 +292,36 @@ void *card::context_of(cudaStream_t stream)
 
 static double now; /* of all cards, in ms: a thing that is done takes a nanosecond */
 
-static void work_off(CUstream_st *s, uint64_t place)
+/* As far as it can be done now; false: that is not all. What is being done counts as done where it leads back here. */
+static bool work_off(CUstream_st *s, uint64_t place)
 {
     while (s->done < place && !s->queue.empty()) {
-        work next = std::move(s->queue.front());
+        attempt next = std::move(s->queue.front());
         s->queue.pop_front();
         s->done++;
-        next();
+        if (!next()) {
+            s->done--;
+            s->queue.push_front(std::move(next));
+            return false;
+        }
         now += 1e-6;
+    }
+    return true;
+}
+
+/* Waits, in a call of the host's; meanwhile others may call. */
+static void wait_for(CUstream_st *s, uint64_t place)
+{
+    while (!work_off(s, place)) {
+        card::lock.unlock();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        card::lock.lock();
     }
 }
 
 static void finish(CUstream_st *s)
 {
-    work_off(s, s->done + s->queue.size());
+    wait_for(s, s->done + s->queue.size());
 }
 
 static bool lazy;
@@ -296,6 +329,18 @@ static bool lazy;
 extern "C" void card_be_lazy(int yes)
 {
     lazy = yes;
+}
+
+static attempt once(work item)
+{
+    return [item = std::move(item)] { return item(), true; };
+}
+
+static void put(CUstream_st *s, attempt item)
+{
+    if (lazy)
+        item = [] { return true; };
+    s->queue.push_back(std::move(item));
 }
 
 void card::enqueue(cudaStream_t s, work item)
@@ -310,7 +355,7 @@ void card::enqueue(cudaStream_t s, work item)
         s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s, s->ends}));
         s->ends = {s->records->nodes.back().get()};
     } else
-        s->queue.push_back(std::move(item));
+        put(s, once(std::move(item)));
 }
 
 void card::spend(cudaStream_t s, const std::string &what)
@@ -328,15 +373,27 @@ bool card::idle(void)
 
 struct meeting {
     std::vector<std::pair<CUstream_st *, uint64_t>> places;
-    std::function<void()> work;
+    attempt work;
     uint64_t world;
     bool done = false, hangs;
 };
 
-static std::vector<std::shared_ptr<meeting>> hanging;
 static std::vector<std::weak_ptr<meeting>> meetings; /* all that may be still to come */
 
-void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<void()> work,
+/* Whether it has been held; false: not yet. */
+static bool hold(meeting &m)
+{
+    if (m.done)
+        return true;
+    if (m.hangs)
+        return false;
+    m.done = true; /* for whoever comes to it on the way */
+    for (auto &[s, place] : m.places)
+        m.done = work_off(s, place) && m.done;
+    return m.done = m.done && m.work();
+}
+
+void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<bool()> work,
                 uint64_t world)
 {
     const char *at = getenv("CARD_NCCL_AT");
@@ -344,43 +401,29 @@ void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream,
     m->work = std::move(work);
     m->world = world;
     m->hangs = at && std::string(at) == "reduction";
-    if (m->hangs)
-        hanging.push_back(m);
     std::erase_if(meetings, [](auto &old) { return old.expired(); });
     meetings.push_back(m);
     for (size_t i = 0; i < count; i++)
         m->places.push_back({stream(i), stream(i)->done + stream(i)->queue.size()});
     for (size_t i = 0; i < count; i++)
-        enqueue(stream(i), [m] {
-            if (m->hangs) {
-                fprintf(stderr, "a wait for a reduction that never ends\n");
-                abort();
-            }
-            if (std::exchange(m->done, true))
-                return;
-            for (auto &[s, place] : m->places)
-                work_off(s, place);
-            m->work();
-        });
+        put(stream(i), [m] { return hold(*m); });
 }
 
 void card::release(uint64_t world)
 {
     for (auto &some : meetings)
-        if (auto m = some.lock(); m && m->world == world) {
-            m->hangs = false;
+        if (auto m = some.lock(); m && m->world == world)
             m->done = true;
-        }
-    std::erase_if(hanging, [=](auto &m) { return m->world == world; });
 }
 
 /* Whether work of the stream waits for a reduction that never ends. */
 static bool is_stuck(CUstream_st *s)
 {
-    for (auto &m : hanging)
-        for (auto &[stream, place] : m->places)
-            if (stream == s && place >= s->done)
-                return true;
+    for (auto &some : meetings)
+        if (auto m = some.lock(); m && m->hangs && !m->done)
+            for (auto &[stream, place] : m->places)
+                if (stream == s && place >= s->done)
+                    return true;
     return false;
 }
 
@@ -433,11 +476,10 @@ extern "C" cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     CALL(cudaErrorUnknown)
     if (is_stuck(stream)) {
-        card_skip(0.25);
+        card_skip(is_thread("tower-nccl") ? 0.25 : 0); /* for the one that looks whether it is too late */
         return cudaErrorNotReady;
     }
-    finish(stream);
-    return cudaSuccess;
+    return work_off(stream, stream->done + stream->queue.size()) ? cudaSuccess : cudaErrorNotReady;
 }
 
 extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
@@ -488,7 +530,7 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (spoils())
         return cudaErrorStreamCaptureUnsupported;
     if (event->stream)
-        work_off(event->stream, event->place);
+        wait_for(event->stream, event->place);
     return cudaSuccess;
 }
 
@@ -512,7 +554,7 @@ extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t even
         return cudaErrorStreamCaptureIsolation;
     }
     if (other && other != stream)
-        card::enqueue(stream, [=] { work_off(other, place); });
+        put(stream, [=] { return work_off(other, place); });
     return cudaSuccess;
 }
 
@@ -700,8 +742,8 @@ static cudaError_t give_back(void *memory)
         return cudaSuccess;
     if (found == pieces.end())
         return cudaErrorInvalidValue;
-    for (CUstream_st *s : streams)
-        finish(s);
+    for (size_t i = 0; i < streams.size(); i++) /* others may make some meanwhile */
+        finish(streams[i]);
     card::born(found->second.pinned ? "page-locked blocks" : "blocks", -1);
     pieces.erase(found);
     free(memory);

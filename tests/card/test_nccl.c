@@ -3,7 +3,9 @@
  * own. */
 #include "failing_calls.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum { CARDS = 3, VARIABLES = 3, STEPS = 3, MOST_CALLS = 10000 };
@@ -11,16 +13,35 @@ enum { TIMEOUT = 1000, DELAY = 777 }; /* seconds: none of either goes by but on 
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
+typedef struct job {
+    const char *type, *spec;
+    tw_device_options devices;
+    double delay;  /* seconds, of the last card */
+    bool again;    /* after a step that fails the others are taken too */
+    tw_output means;
+    float sum;     /* of all values */
+    tw_error first;
+} job;
+
+/* Two tasks have two cards each, of which the last has nothing to do. */
+static void name_device(const job *j, int i, char *name, size_t size)
+{
+    if (j->devices.tasks)
+        snprintf(name, size, "/job:worker/task:%d/%s:%d", i / 2, j->type, i % 2);
+    else
+        snprintf(name, size, "/%s:%d", j->type, i);
+}
+
 /* On each device variables of its own, and their gradients: small integers, so that sums are the same in any order.
  * Returns what makes their means; values[CARDS * VARIABLES] are the variables after an update. */
-static tw_output build(tw_graph *g, const char *type, const char *spec, tw_output *values)
+static tw_output build(tw_graph *g, const job *j, tw_output *values)
 {
     tw_grads *grads[CARDS], *means[CARDS];
-    char names[CARDS][16];
+    char names[CARDS][40];
     const char *devices[CARDS];
     tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.5f));
     for (int t = 0; t < CARDS; t++) {
-        snprintf(names[t], sizeof names[t], "/%s:%d", type, t);
+        name_device(j, t, names[t], sizeof names[t]);
         devices[t] = names[t];
         TW_DEVICE(g, "%s", names[t]) {
             tw_variable *own[VARIABLES];
@@ -33,7 +54,7 @@ static tw_output build(tw_graph *g, const char *type, const char *spec, tw_outpu
             grads[t] = tw_compute_gradients_of(sgd, loss, own, VARIABLES);
         }
     }
-    tw_average_options how = {.all_reduce = spec, .devices = devices};
+    tw_average_options how = {.all_reduce = j->spec, .devices = devices};
     tw_all_reduce(g, grads, CARDS, &how, means);
     tw_output group = {0}, all[CARDS * VARIABLES];
     for (int t = 0; t < CARDS && tw_graph_status(g) == TW_OK; t++)
@@ -45,20 +66,10 @@ static tw_output build(tw_graph *g, const char *type, const char *spec, tw_outpu
                 for (int i = 0; i < VARIABLES; i++)
                     values[t * VARIABLES + i] = tw_variable_read(g, means[t]->variables[i]);
         }
-    TW_DEVICE(g, "/cpu:0")
+    TW_DEVICE(g, "/task:0/cpu:0")
         group = tw_group(g, all, CARDS * VARIABLES);
     return group;
 }
-
-typedef struct job {
-    const char *type, *spec;
-    tw_device_options devices;
-    double delay;  /* seconds, of the last card */
-    bool again;    /* after a step that fails the others are taken too */
-    tw_output means;
-    float sum;     /* of all values */
-    tw_error first;
-} job;
 
 static tw_status take_step(job *j, tw_session *session, const tw_output *values, tw_error *error)
 {
@@ -82,15 +93,16 @@ static tw_status run(job *j, tw_error *error)
     tw_output values[CARDS * VARIABLES];
     tw_graph *g = tw_graph_create();
     tw_device_options options = j->devices;
+    options.size = sizeof options;
     options.cpu_devices = CARDS;
     options.cpu_threads = 1;
     tw_status status = tw_devices_create(&options, &devices, error);
-    if (status == TW_OK && tw_devices_count(devices, "GPU") < CARDS) {
+    if (status == TW_OK && strcmp(j->type, "gpu") == 0 && tw_devices_count(devices, "GPU") < CARDS) {
         snprintf(error->message, sizeof error->message, "%s", tw_devices_why_no_gpu());
         status = TW_UNAVAILABLE;
     }
     if (status == TW_OK) {
-        j->means = build(g, j->type, j->spec, values);
+        j->means = build(g, j, values);
         assert_string_equal(tw_graph_message(g), "");
         status =
             tw_session_create(g, &(tw_session_options){.devices = devices, .trace = j->delay > 0}, &session, error);
@@ -382,6 +394,187 @@ static void a_call_that_does_not_come_back_is_named_and_given_up(void **state)
         assert_int_equal(in_a_process(hangs_in, (long)i), FINE);
 }
 
+/* ---- over two tasks ---------------------------------------------------------------------------------------------- */
+
+static int task; /* which this process is */
+
+/* Each in a process of its own, with two cards; what became of them, which is fine if it is of both. */
+static int in_two_tasks(int (*test)(long), long n)
+{
+    int pair[2], codes[2], worst = FINE;
+    pid_t children[2];
+    fflush(NULL);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    for (int i = 0; i < 2; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] > 0)
+            continue;
+        char sockets[40];
+        snprintf(sockets, sizeof sockets, i == 0 ? "-,%d" : "%d,-", pair[i]);
+        close(pair[1 - i]);
+        setenv("TOWER_TASK", i == 0 ? "0" : "1", 1);
+        setenv("TOWER_TASK_SOCKETS", sockets, 1);
+        setenv("CARD_COUNT", "2", 1);
+        alarm(PATIENCE);
+        task = i;
+        _exit(test(n));
+    }
+    close(pair[0]);
+    close(pair[1]);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(waitpid(children[i], &codes[i], 0), children[i]);
+        bool killed = WIFSIGNALED(codes[i]) && WTERMSIG(codes[i]) == SIGKILL; /* which a test does itself */
+        int code = WIFEXITED(codes[i]) ? WEXITSTATUS(codes[i]) : killed ? FINE : BAD;
+        worst = code > worst ? code : worst;
+    }
+    return worst;
+}
+
+static job job_of_tasks(void)
+{
+    return (job){.type = "gpu", .spec = "nccl", .devices = {.collective_timeout = TIMEOUT, .tasks = true}};
+}
+
+static int same_sums_over_tasks(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job host = {.type = "cpu", .spec = "tree"}, cards = job_of_tasks();
+    int own = task == 0 ? 2 : CARDS - 2;
+    if (run(&cards, &error) != TW_OK || run(&host, &error) != TW_OK)
+        return complain("fails", error.message);
+    if (card_count("ncclAllReduce") != own * VARIABLES * STEPS || card_count("ncclGetUniqueId") != (task == 0))
+        return complain("other calls than those for this task's cards", "");
+    if (host.sum == 0 || host.sum != cards.sum)
+        return complain("the sums are others than the host's", "");
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void cards_of_two_tasks_reduce_to_what_the_host_does(void **state)
+{
+    (void)state;
+    assert_int_equal(in_two_tasks(same_sums_over_tasks, 0), FINE);
+}
+
+/* The two take turns at what goes wrong. */
+static bool is_turn(long n)
+{
+    return n % 2 == task;
+}
+
+/* What both say of a call that goes wrong in one of them: nothing, where the run was over. */
+static int check_told(const char *call, tw_status status, const tw_error *error, bool own)
+{
+    char other[40];
+    snprintf(other, sizeof other, "task %d failed: ", 1 - task);
+    if (status == TW_OK)
+        return !own || !*call || may_be_silent(call) || strstr(warnings, call) ? FINE : complain("nobody says so", call);
+    if (!own && !strstr(error->message, other))
+        return complain("not told whose failure it is", error->message);
+    if (strstr(error->message, "NCCL cannot be used: ncclGetVersion: made-up error"))
+        return FINE;
+    if (!strstr(error->message, "/task:") || !strstr(error->message, "/device:GPU:") || !strstr(error->message, ".c:"))
+        return complain("not told where", error->message);
+    return strstr(error->message, own ? call : ": nccl") || strstr(call, "Get") ? FINE : complain(call, error->message);
+}
+
+static int fails_in_a_task(long n)
+{
+    tw_error error = {0};
+    job j = job_of_tasks();
+    bool own = is_turn(n);
+    tw_set_log(keep_warning, NULL, 1);
+    if (own)
+        card_fail_among("nccl", (n + 1) / 2);
+    tw_status status = run(&j, &error);
+    if (*card_leaks())
+        return complain("left behind", card_leaks());
+    if (own && !*card_failed())
+        return status == TW_OK ? NOT_REACHED : complain("fails on its own", error.message);
+    return check_told(own ? card_failed() : "", status, &error, own);
+}
+
+static int hangs_in_a_task(long n)
+{
+    tw_error error = {0};
+    job j = job_of_tasks();
+    bool own = is_turn(n);
+    tw_set_log(keep_warning, NULL, 1);
+    if (own) {
+        card_hang_for(TIMEOUT);
+        card_hang_at("nccl", (n + 1) / 2);
+    }
+    tw_status status = run(&j, &error);
+    if (own && !*card_hung())
+        return status == TW_OK ? NOT_REACHED : complain("fails on its own", error.message);
+    if (status != TW_OK && status != TW_ABORTED)
+        return complain("another kind of error", error.message);
+    return check_told(own ? card_hung() : "", status, &error, own);
+}
+
+/* A word of who is left. */
+static int dies_in_a_task(long n)
+{
+    tw_error error = {0};
+    job j = job_of_tasks();
+    bool own = is_turn(n);
+    if (own)
+        card_die_at("nccl", (n + 1) / 2);
+    tw_status status = run(&j, &error);
+    if (own)
+        return NOT_REACHED;
+    if (*card_leaks())
+        return complain("left behind", card_leaks());
+    bool named = strstr(error.message, "has ended before its work was done");
+    return status == TW_OK || (status == TW_ABORTED && named) ? FINE : complain("not told who died", error.message);
+}
+
+static void assert_told_in_tasks(int (*test)(long), long step)
+{
+    int bad = 0, result = FINE;
+    long n = 1;
+    for (; result != NOT_REACHED && n < MOST_CALLS; n += step) {
+        result = in_two_tasks(test, n);
+        bad += result == BAD;
+    }
+    print_message("%ld calls\n", n / step);
+    if (bad)
+        fail_msg("%d of %ld calls that go wrong in one task are not answered well", bad, n / step);
+    assert_true(n > 40);
+}
+
+static void what_goes_wrong_in_one_task_is_named_in_both(void **state)
+{
+    (void)state;
+    long step = stride > 1 ? 13 : 1; /* odd: the tasks take turns */
+    assert_told_in_tasks(fails_in_a_task, step);
+    assert_told_in_tasks(hangs_in_a_task, step);
+    assert_told_in_tasks(dies_in_a_task, step);
+}
+
+/* A card of the second task that never comes to life, and kernels that never end. */
+static int comes_late_in_a_task(long at_init)
+{
+    tw_error error = {0};
+    job j = job_of_tasks();
+    const char *late = at_init ? "/task:1/device:GPU:0 has not come" : "/device:GPU:", *whom = "and may wait for /job:worker";
+    setenv("CARD_NCCL_HANGS", "2", 1);
+    setenv("CARD_NCCL_AT", at_init ? "init" : "reduction", 1);
+    card_hang_for(TIMEOUT);
+    if (run(&j, &error) != TW_ABORTED || !has(&j, late) || !has(&j, whom) ||
+        !has(&j, at_init ? "1000 s: ncclCommInitRankConfig" : "ncclAllReduce has not ended there"))
+        return complain("not told who is late", error.message);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void who_does_not_come_is_named_in_both_tasks(void **state)
+{
+    (void)state;
+    assert_int_equal(in_two_tasks(comes_late_in_a_task, 0), FINE);
+    assert_int_equal(in_two_tasks(comes_late_in_a_task, 1), FINE);
+}
+
 /* ---- what cannot be ---------------------------------------------------------------------------------------------- */
 
 static int refusals(long unused)
@@ -452,6 +645,9 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_card_that_fails_for_good_is_named_and_communicators_are_given_back),
         cmocka_unit_test(who_does_not_come_is_named_when_the_time_is_over),
         cmocka_unit_test(a_call_that_does_not_come_back_is_named_and_given_up),
+        cmocka_unit_test(cards_of_two_tasks_reduce_to_what_the_host_does),
+        cmocka_unit_test(what_goes_wrong_in_one_task_is_named_in_both),
+        cmocka_unit_test(who_does_not_come_is_named_in_both_tasks),
         cmocka_unit_test(what_nccl_cannot_do_is_refused_in_one_line),
     };
     setenv("CARD_COUNT", "3", 1);

@@ -8,12 +8,16 @@
  * card's stream wait for it. Whatever is waited for has a deadline: a card that does not come, a call that does not
  * come back, a kernel of the library that spins on a card. After every error the communicators are aborted, or given
  * up, and made anew when the next reduction is due.
+ *
+ * Cards of a clique may be other tasks'. Those have their rank in it; the cards of this process meet as ever, and the
+ * library lets them meet the others. Then an error ends all tasks, and nothing is made anew.
  * Never here:  where reductions are in a graph (train/reduce*.c), their order (plan/meet.c), NCCL's calls. */
 #include "device/cuda/nccl_world.h"
 
 #ifdef TOWER_WITH_NCCL
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +45,8 @@ struct clique {
     pthread_mutex_t lock;        /* guards all below */
     pthread_cond_t moved;
     twi_nccl_world *world;       /* NULL: there is none, or none any more */
-    int here;                    /* how many have come */
+    int own;                     /* how many are this process's */
+    int here;                    /* of these, how many have come */
     int64_t meetings;            /* that have taken place */
     tw_status status;            /* of the latest */
     tw_error error;
@@ -58,7 +63,7 @@ static twi_device *device_of(const clique *c, int rank)
 
 static double patience(const clique *c)
 {
-    return c->members[0].card->collective_timeout;
+    return c->members[0].card->collective_timeout; /* all tasks have the same options */
 }
 
 static int64_t deadline_from_now(const clique *c)
@@ -86,7 +91,7 @@ static void wake_clique(void *object)
 /* NCCL refuses two communicators on one card, and knows nothing of parts of one. */
 static tw_status check_card(const twi_prepare *p, const twi_device *d)
 {
-    if (!d->ops || d->ops != p->device->ops)
+    if (d->ops->kernels != twi_cuda_kernels)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is none", p->op,
                         p->node, d->text);
     if (((const twi_cuda_device *)d)->parts)
@@ -95,20 +100,38 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
     return TW_OK;
 }
 
+/* What one process has lost it makes anew. */
 static tw_status open_world(clique *c, tw_error *error)
 {
-    twi_cuda_device *cards[TWI_CUDA_MOST_CARDS];
+    tw_status status;
+    if (c->world && (status = twi_nccl_check(c->world, error)) == TW_OK)
+        return TW_OK;
+    if (c->world && twi_nccl_spans_tasks(c->world))
+        return status;
+    twi_device **cards = twi_alloc_array((size_t)c->count, sizeof *cards);
+    if (!cards)
+        return twi_fail_memory(error, "NCCL's communicators");
     for (int i = 0; i < c->count; i++)
-        cards[i] = c->members[i].card;
-    return twi_nccl_world_create(cards, c->count, patience(c), &c->world, error);
+        cards[i] = device_of(c, i);
+    twi_nccl_world_close(c->world);
+    *error = (tw_error){0};
+    status = twi_nccl_world_create(cards, c->count, patience(c), &c->world, error);
+    twi_free(cards);
+    return status;
 }
 
-/* Under the lock: who reduces next finds nothing of what went wrong. */
+/* Who reduces next finds nothing of what went wrong. */
 static void abort_world(clique *c)
 {
-    twi_nccl_world *world = c->world;
-    c->world = NULL;
-    twi_nccl_world_abort(world);
+    if (c->world)
+        twi_nccl_world_abort(c->world, &c->error);
+}
+
+/* In a plan for tasks that were not started there is nobody to meet. */
+static bool is_to_open(const clique *c)
+{
+    const tw_devices *set = device_of(c, 0)->set;
+    return c->own == c->count || (c->own > 0 && set->comm);
 }
 
 static tw_status make_clique(const twi_prepare *p, const int64_t *devices, int count, clique **made)
@@ -130,23 +153,32 @@ static tw_status make_clique(const twi_prepare *p, const int64_t *devices, int c
         TWI_TRY(check_card(p, d));
         m->clique = c;
         m->card = (twi_cuda_device *)d;
+        c->own += !d->absent;
     }
-    TWI_TRY(open_world(c, p->error));
     *made = c;
+    return TW_OK;
 done:
-    if (status != TW_OK)
-        destroy_clique(c);
+    destroy_clique(c);
     return status;
 }
 
+/* "nccl/3,5": by the devices' numbers. NULL: memory has run out. */
+static twi_resource *find_resource(const twi_prepare *p, const int64_t *devices, int count)
+{
+    twi_text key = {0};
+    twi_text_printf(&key, "nccl");
+    for (int i = 0; i < count; i++)
+        twi_text_printf(&key, "%c%d", i ? ',' : '/', (int)devices[i]);
+    twi_resource *found = key.failed ? NULL : p->resources->get(p->resources, key.data);
+    twi_text_free(&key);
+    return found;
+}
+
+/* A clique that cannot be opened now is kept: it may be known to who watches the tasks. */
 static tw_status find_clique(const twi_prepare *p, const int64_t *devices, int count, clique **found)
 {
-    char key[640];
-    int used = snprintf(key, sizeof key, "nccl");
-    for (int i = 0; i < count && used < (int)sizeof key; i++)
-        used += snprintf(key + used, sizeof key - (size_t)used, "%c%d", i ? ',' : '/', (int)devices[i]);
-    twi_resource *r = p->resources->get(p->resources, key);
     tw_status status = TW_OK;
+    twi_resource *r = find_resource(p, devices, count);
     if (!r)
         return twi_fail_memory(p->error, p->node);
     if (!r->object) {
@@ -156,7 +188,12 @@ static tw_status find_clique(const twi_prepare *p, const int64_t *devices, int c
         r->wake = c ? wake_clique : NULL;
         r->destroy = c ? destroy_clique : NULL;
     }
-    *found = r->object;
+    clique *c = *found = r->object;
+    if (status != TW_OK || !is_to_open(c))
+        return status;
+    pthread_mutex_lock(&c->lock);
+    status = open_world(c, p->error);
+    pthread_mutex_unlock(&c->lock);
     return status;
 }
 
@@ -182,9 +219,10 @@ static ncclRedOp_t op_of(const twi_attrs *attrs)
 static tw_status accepts(const twi_prepare *p)
 {
     int64_t count = twi_attr_int(p->attrs, "num_devices", 1); /* who they are is known when all are placed */
-    if (count < 1 || count > TWI_CUDA_MOST_CARDS)
+    int most = p->device->set ? p->device->set->count : 1;
+    if (count < 1 || count > most)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': a reduction over %lld cards, expected 1 to %d", p->op,
-                        p->node, (long long)count, TWI_CUDA_MOST_CARDS);
+                        p->node, (long long)count, most);
     return TW_OK;
 }
 
@@ -199,14 +237,15 @@ static tw_status make_part(const twi_prepare *p, const char *name, part **made)
     a->rank = (int)twi_attr_int(p->attrs, "_rank", 0);
     a->name = name;
     a->op = op_of(p->attrs);
-    if (count < 1 || count > TWI_CUDA_MOST_CARDS)
-        TWI_LEAVE(twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d cards, expected 1 to %d", p->op, p->node, count,
-                           TWI_CUDA_MOST_CARDS));
+    if (count < 1)
+        TWI_LEAVE(twi_fail(p->error, TW_INTERNAL, "%s '%s' has nobody to meet", p->op, p->node));
     TWI_TRY(find_clique(p, devices, count, &a->clique));
+    *made = a;
+    if (p->device->absent) /* there it is prepared as well */
+        return TW_OK;
     TWI_TRY(twi_cuda_use(p->device, p->error));
     TWI_CALL(p->device, p->error, cudaEventCreateWithFlags(&a->ready, cudaEventDisableTiming));
     TWI_CALL(p->device, p->error, cudaEventCreateWithFlags(&a->done, cudaEventDisableTiming));
-    *made = a;
 done:
     if (status != TW_OK)
         destroy_part(a);
@@ -253,28 +292,65 @@ static ncclDataType_t type_of(tw_dtype dtype)
     }
 }
 
-/* Everybody is here, and under the lock: what all have computed is reduced on the world's streams. */
-static tw_status reduce(clique *c, tw_error *error)
+/* The first member of this process. */
+static const member *first_here(const clique *c)
+{
+    int i = 0;
+    while (device_of(c, i)->absent)
+        i++;
+    return &c->members[i];
+}
+
+static tw_status check_name(const member *a, const member *b, tw_error *error)
+{
+    if (strcmp(strstr(a->part->name, " of "), strstr(b->part->name, " of ")) == 0)
+        return TW_OK;
+    return twi_fail(error, TW_INTERNAL, "%s has come to reduce '%s' and %s '%s'", a->card->base.text, a->run->node,
+                    b->card->base.text, b->run->node);
+}
+
+/* What the member has computed is to be reduced on the world's stream. */
+static tw_status give_share(clique *c, int rank, tw_error *error)
+{
+    tw_status status;
+    const member *m = &c->members[rank];
+    const twi_operand *x = &m->run->input_operands[0];
+    TWI_TRY(check_name(first_here(c), m, error));
+    twi_nccl_give(c->world, rank,
+                  (twi_nccl_share){m->run->inputs[0], m->run->outputs[0], (size_t)x->elements, type_of(x->dtype),
+                                   m->part->op});
+    TWI_TRY(twi_cuda_use(&m->card->base, error));
+    TWI_CALL(&m->card->base, error, cudaStreamWaitEvent(twi_nccl_stream(c->world, rank), m->part->ready, 0));
+done:
+    return status;
+}
+
+static tw_status note_done(clique *c, int rank, tw_error *error)
+{
+    tw_status status;
+    const member *m = &c->members[rank];
+    TWI_TRY(twi_cuda_use(&m->card->base, error));
+    TWI_CALL(&m->card->base, error, cudaEventRecord(m->part->done, twi_nccl_stream(c->world, rank)));
+done:
+    return status;
+}
+
+static tw_status each_here(clique *c, tw_status (*each)(clique *c, int rank, tw_error *error), tw_error *error)
 {
     tw_status status = TW_OK;
-    twi_nccl_share shares[TWI_CUDA_MOST_CARDS];
-    for (int i = 1; i < c->count; i++)
-        if (strcmp(strstr(c->members[i].part->name, " of "), strstr(c->members[0].part->name, " of ")) != 0)
-            return twi_fail(error, TW_INTERNAL, "%s has come to reduce '%s' and %s '%s'", device_of(c, 0)->text,
-                            c->members[0].run->node, device_of(c, i)->text, c->members[i].run->node);
-    for (int i = 0; i < c->count; i++) {
-        const member *m = &c->members[i];
-        const twi_operand *x = &m->run->input_operands[0];
-        shares[i] = (twi_nccl_share){m->run->inputs[0], m->run->outputs[0], (size_t)x->elements, type_of(x->dtype),
-                                     m->part->op};
-        TWI_TRY(twi_cuda_use(device_of(c, i), error));
-        TWI_CALL(device_of(c, i), error, cudaStreamWaitEvent(twi_nccl_stream(c->world, i), m->part->ready, 0));
-    }
-    TWI_TRY(twi_nccl_reduce(&c->world, shares, error));
-    for (int i = 0; i < c->count; i++) {
-        TWI_TRY(twi_cuda_use(device_of(c, i), error));
-        TWI_CALL(device_of(c, i), error, cudaEventRecord(c->members[i].part->done, twi_nccl_stream(c->world, i)));
-    }
+    for (int i = 0; i < c->count && status == TW_OK; i++)
+        if (!device_of(c, i)->absent)
+            status = each(c, i, error);
+    return status;
+}
+
+/* Everybody of this process is here, and under the lock. */
+static tw_status reduce(clique *c, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(each_here(c, give_share, error));
+    TWI_TRY(twi_nccl_reduce(c->world, error));
+    TWI_TRY(each_here(c, note_done, error));
 done:
     return status;
 }
@@ -282,7 +358,7 @@ done:
 static void hold_meeting(clique *c)
 {
     c->error = (tw_error){0};
-    c->status = c->world ? TW_OK : open_world(c, &c->error);
+    c->status = open_world(c, &c->error);
     if (c->status == TW_OK)
         c->status = reduce(c, &c->error);
     if (c->status != TW_OK)
@@ -306,7 +382,7 @@ static void wait_for_others(clique *c, member *m, const twi_run *r)
     if (c->meetings != before)
         return;
     for (int i = 0; i < c->count; i++)
-        if (!c->members[i].part)
+        if (!c->members[i].part && !device_of(c, i)->absent)
             twi_nccl_list(late, sizeof late, device_of(c, i)->text);
     m->part = NULL;
     c->here--;
@@ -325,7 +401,7 @@ static tw_status meet(member *m, const part *a, const twi_run *r)
     pthread_mutex_lock(&c->lock);
     m->part = a;
     m->run = r;
-    if (++c->here == c->count)
+    if (++c->here == c->own)
         hold_meeting(c);
     else
         wait_for_others(c, m, r);
@@ -369,37 +445,14 @@ static tw_status prepare_done(twi_prepare *p)
     return prepare_part(p);
 }
 
-/* ---- the watch --------------------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-enum { NAP_NS = 20000, NAPS_A_LOOK = 50 }; /* the library is asked less often, since that is another thread's work */
-
-/* Whether what the member has started has ended. It goes well as far as the library knows, and is not too late. */
-static tw_status look(member *m, int naps, int64_t deadline, bool *ended, tw_error *error)
+/* Whether what the member has started has ended, and well. */
+static tw_status look(member *m, bool *ended, tw_error *error)
 {
     clique *c = m->clique;
-    tw_status status = TW_OK;
     pthread_mutex_lock(&c->lock);
-    if (!c->world) { /* another card's thread was first */
-        *error = c->error;
-        status = c->status;
-        goto done;
-    }
-    cudaError_t code = cudaStreamQuery(twi_nccl_stream(c->world, (int)(m - c->members)));
-    *ended = code == cudaSuccess;
-    if (code != cudaSuccess && code != cudaErrorNotReady)
-        TWI_TRY(twi_cuda_fail(error, &m->card->base, "cudaStreamQuery", TWI_HERE, code));
-    if (*ended || naps % NAPS_A_LOOK != 0)
-        goto done;
-    c->status = twi_nccl_look(&c->world, &c->error);
-    if (c->status == TW_OK && twi_monotonic_ns() > deadline)
-        c->status = twi_nccl_too_late(m->card->base.text, patience(c), "ncclAllReduce has not ended there", TWI_HERE,
-                                      &c->error);
-    if (c->status != TW_OK) {
-        status = c->status;
-        *error = c->error;
-        abort_world(c);
-    }
-done:
+    tw_status status = twi_nccl_look(c->world, (int)(m - c->members), ended, error);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -412,12 +465,8 @@ tw_status twi_nccl_finish(tw_error *error)
     if (!m)
         return TW_OK;
     started = NULL;
-    int64_t deadline = deadline_from_now(m->clique);
-    for (int naps = 0; status == TW_OK && !ended; naps++) {
-        if (naps > 0)
-            nanosleep(&(struct timespec){0, NAP_NS}, NULL);
-        status = look(m, naps, deadline, &ended, error);
-    }
+    while ((status = look(m, &ended, error)) == TW_OK && !ended)
+        nanosleep(&(struct timespec){0, 20000}, NULL);
     return status;
 }
 

@@ -1,7 +1,8 @@
 /* nccl_world.c - see nccl_world.h.
  *
  * Communicators do not block: what a call has begun is in progress, and is looked at until it is not, with a deadline of
- * its own that says who is late. Under w->lock is what both sides see; the lock is never held in a call.
+ * its own that says who is late. So are kernels under way, now and then: whoever waits for a card need not look. Under
+ * w->lock is what both sides see; the lock is never held in a call.
  * Lives here:  every call of NCCL that makes, uses or ends a communicator.
  * Never here:  who meets when, and for what (nccl.c). */
 #include "device/cuda/nccl_world.h"
@@ -18,11 +19,16 @@
 
 enum { ALL = -1 }; /* a rank: a call that is about all communicators */
 
-typedef enum task { NOTHING, OPEN, REDUCE, LOOK, CLOSE, ABORT, END } task;
+enum { LOOK_NS = 20000000 }; /* between two looks at what is under way */
+enum { GRACE = 5 };          /* seconds that a call has when a task is lost, to come back by itself */
+enum { HEARSAY = 1 };        /* seconds in which a task's end is heard of that has let a call of the library fail here */
+
+typedef enum task { NOTHING, NAME, OPEN, REDUCE, CLOSE, ABORT, END } task;
 
 /* Nothing of the device itself: that may be gone when a call comes back. */
 typedef struct member {
     char text[sizeof((twi_device *)NULL)->text];
+    int task;                    /* process: another's has a name here and nothing more */
     int ordinal;
     cudaStream_t stream;
     ncclComm_t comm;             /* the thread's; NULL: there is none */
@@ -39,11 +45,23 @@ struct twi_nccl_world {
     task task;                   /* what the thread is to do; NOTHING: it has done it */
     tw_status status;            /* of that */
     tw_error error;
+    tw_error failure;            /* what has ended the communicators; TW_OK: nothing has */
+    bool told;                   /* who uses them knows that */
+    bool looking;                /* the thread is, since nobody has asked it for anything */
     const char *call, *where;    /* that the thread is in or was in last, since then, */
     int rank;                    /* for whose communicator */
     int64_t since;
+    bool under_way;              /* cards may be at what they were handed then: */
+    int64_t handed_ns, next_look_ns;
+    bool may_be_theirs;          /* the failure; the thread's */
+    tw_error lost;               /* another task is, by what the tasks have told, since then; TW_OK: none */
+    int64_t lost_ns;
+    twi_comm *comm;              /* with the other tasks that have members; NULL: none has */
+    twi_comm_watcher watcher;    /* of that */
+    int task_here;
     double patience;             /* seconds */
     const twi_nccl *nccl;
+    ncclUniqueId id;             /* by which ranks find each other */
     int count;
     member members[];
 };
@@ -62,14 +80,40 @@ tw_status twi_nccl_too_late(const char *names, double patience, const char *what
                     names, patience, what, where);
 }
 
+static bool is_here(const twi_nccl_world *w, int rank)
+{
+    return w->members[rank].task == w->task_here;
+}
+
+/* What is lost over several tasks can be begun anew by all of them alone. */
+static tw_status status_of_lateness(const twi_nccl_world *w)
+{
+    return w->comm ? TW_ABORTED : TW_DEADLINE_EXCEEDED;
+}
+
+/* Those of this process do not come to an end of `what`; whose fault that is, is not known here. */
+static tw_status too_late(const twi_nccl_world *w, const char *names, const char *what, const char *where,
+                          tw_error *error)
+{
+    char more[900], others[600] = "";
+    for (int i = 0; i < w->count; i++)
+        if (!is_here(w, i))
+            twi_nccl_list(others, sizeof others, w->members[i].text);
+    snprintf(more, sizeof more, "%s%s%s", what, others[0] ? ", and may wait for " : "", others);
+    twi_nccl_too_late(names, w->patience, more, where, error);
+    return error->status = status_of_lateness(w);
+}
+
 /* The call that the thread is in does not come back; under the lock. */
 static tw_status hangs(const twi_nccl_world *w, tw_error *error)
 {
     char names[600] = "";
+    if (w->lost.status != TW_OK)
+        return twi_fail(error, w->lost.status, "%s", w->lost.message);
     for (int i = 0; i < w->count; i++)
-        if (w->rank == ALL || w->rank == i)
+        if (is_here(w, i) && (w->rank == ALL || w->rank == i))
             twi_nccl_list(names, sizeof names, w->members[i].text);
-    return twi_fail(error, TW_DEADLINE_EXCEEDED,
+    return twi_fail(error, status_of_lateness(w),
                     "NCCL's communicator%s of %s: %s has not come back within the collective timeout of %g s (%s)",
                     w->rank == ALL ? "s" : "", names, w->call, w->patience, w->where);
 }
@@ -92,11 +136,14 @@ static bool enter(twi_nccl_world *w, int rank, const char *call, const char *whe
 static tw_status nccl_fail(twi_nccl_world *w, int rank, const char *call, const char *where, ncclResult_t code,
                            tw_error *error)
 {
+    w->may_be_theirs = w->comm && (code == ncclSystemError || code == ncclRemoteError);
     enter(w, rank, "ncclGetLastError", TWI_HERE);
     const char *more = w->nccl->ncclGetLastError(NULL);
     enter(w, rank, "ncclGetErrorString", TWI_HERE);
     const char *text = w->nccl->ncclGetErrorString(code);
-    return twi_fail(error, TW_INTERNAL, "%s: %s: %s%s%s (%s)", w->members[rank == ALL ? 0 : rank].text, call, text,
+    while (rank == ALL || !is_here(w, rank))
+        rank++;
+    return twi_fail(error, TW_INTERNAL, "%s: %s: %s%s%s (%s)", w->members[rank].text, call, text,
                     more && *more ? ": " : "", more ? more : "", where);
 }
 
@@ -123,24 +170,52 @@ done:
     return twi_prefix(error, "%s", m->text), status;
 }
 
+/* Another task is lost, and what waits for its cards waits in vain. */
+static tw_status check_lost(twi_nccl_world *w, tw_error *error)
+{
+    tw_status status = TW_OK;
+    pthread_mutex_lock(&w->lock);
+    if (w->lost.status != TW_OK)
+        status = twi_fail(error, w->lost.status, "%s", w->lost.message);
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+/* Lists whose communicators are at work on what was asked of them. */
+static tw_status check_progress(twi_nccl_world *w, const char *what, char *late, size_t size, tw_error *error)
+{
+    tw_status status = check_lost(w, error);
+    for (int i = 0; i < w->count && status == TW_OK; i++) {
+        ncclResult_t state = ncclSuccess;
+        if (!w->members[i].comm)
+            continue;
+        NCCL_CALL(w, i, error, ncclCommGetAsyncError, w->members[i].comm, &state);
+        if (state == ncclInProgress)
+            twi_nccl_list(late, size, w->members[i].text);
+        else if (state != ncclSuccess)
+            TWI_TRY(nccl_fail(w, i, what, TWI_HERE, state, error));
+    }
+done:
+    return status;
+}
+
+static int64_t deadline_from(const twi_nccl_world *w, int64_t begin_ns)
+{
+    const double later = w->comm ? 1.1 : 1; /* who is held up by a call says it before those who wait for him */
+    return begin_ns + (int64_t)(later * w->patience * 1e9);
+}
+
 /* Until nothing that was asked of a communicator is in progress any more. */
 static tw_status settle(twi_nccl_world *w, const char *what, tw_error *error)
 {
-    tw_status status = TW_OK;
+    tw_status status;
     char late[600];
-    int64_t deadline = twi_monotonic_ns() + (int64_t)(w->patience * 1e9);
+    int64_t deadline = deadline_from(w, twi_monotonic_ns());
     do {
         *late = 0;
-        for (int i = 0; i < w->count; i++) {
-            ncclResult_t state = ncclSuccess;
-            NCCL_CALL(w, i, error, ncclCommGetAsyncError, w->members[i].comm, &state);
-            if (state == ncclInProgress)
-                twi_nccl_list(late, sizeof late, w->members[i].text);
-            else if (state != ncclSuccess)
-                TWI_TRY(nccl_fail(w, i, what, TWI_HERE, state, error));
-        }
+        TWI_TRY(check_progress(w, what, late, sizeof late, error));
         if (*late && twi_monotonic_ns() > deadline)
-            TWI_TRY(twi_nccl_too_late(late, w->patience, what, TWI_HERE, error));
+            TWI_TRY(too_late(w, late, what, TWI_HERE, error));
         if (*late)
             nanosleep(&(struct timespec){0, 20000}, NULL);
     } while (*late);
@@ -148,16 +223,16 @@ done:
     return status;
 }
 
-/* What is asked of each rank, as one group. */
-static tw_status group(twi_nccl_world *w, tw_status (*each)(twi_nccl_world *, int, const void *, tw_error *),
-                       const void *argument, tw_error *error)
+/* What is asked of each rank of this process, as one group. */
+static tw_status group(twi_nccl_world *w, tw_status (*each)(twi_nccl_world *, int, tw_error *), tw_error *error)
 {
     tw_status status = TW_OK;
     bool grouped = false;
     NCCL_CALL(w, ALL, error, ncclGroupStart);
     grouped = true;
     for (int i = 0; i < w->count; i++)
-        TWI_TRY(each(w, i, argument, error));
+        if (is_here(w, i))
+            TWI_TRY(each(w, i, error));
     grouped = false;
     NCCL_CALL(w, ALL, error, ncclGroupEnd);
 done:
@@ -168,36 +243,39 @@ done:
     return status;
 }
 
-static tw_status open_one(twi_nccl_world *w, int rank, const void *id, tw_error *error)
+static tw_status get_id(twi_nccl_world *w, tw_error *error)
+{
+    tw_status status = TW_OK;
+    NCCL_CALL(w, ALL, error, ncclGetUniqueId, &w->id);
+done:
+    return status;
+}
+
+static tw_status open_one(twi_nccl_world *w, int rank, tw_error *error)
 {
     tw_status status;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     TWI_TRY(use(&w->members[rank], error));
-    NCCL_CALL(w, rank, error, ncclCommInitRankConfig, &w->members[rank].comm, w->count, *(const ncclUniqueId *)id, rank,
-              &config);
+    NCCL_CALL(w, rank, error, ncclCommInitRankConfig, &w->members[rank].comm, w->count, w->id, rank, &config);
 done:
     return status;
 }
 
-/* All communicators at once: cards of one process need no other way to find each other. */
 static tw_status open_all(twi_nccl_world *w, tw_error *error)
 {
-    tw_status status = TW_OK;
-    ncclUniqueId id;
-    NCCL_CALL(w, ALL, error, ncclGetUniqueId, &id);
-    TWI_TRY(group(w, open_one, &id, error));
+    tw_status status;
+    TWI_TRY(group(w, open_one, error));
     TWI_TRY(settle(w, "ncclCommInitRankConfig", error));
 done:
     return status;
 }
 
-static tw_status reduce_one(twi_nccl_world *w, int rank, const void *unused, tw_error *error)
+static tw_status reduce_one(twi_nccl_world *w, int rank, tw_error *error)
 {
     tw_status status;
     const member *m = &w->members[rank];
     const twi_nccl_share *s = &m->share;
-    (void)unused;
     TWI_TRY(use(m, error));
     NCCL_CALL(w, rank, error, ncclAllReduce, s->from, s->to, s->count, s->type, s->op, m->comm, m->stream);
 done:
@@ -206,14 +284,50 @@ done:
 
 static tw_status reduce_all(twi_nccl_world *w, tw_error *error)
 {
-    tw_status status = group(w, reduce_one, NULL, error);
+    tw_status status = group(w, reduce_one, error);
     return status == TW_OK ? settle(w, "ncclAllReduce", error) : status;
 }
 
-static tw_status finalize_one(twi_nccl_world *w, int rank, const void *unused, tw_error *error)
+/* Lists whose cards have not done what they were handed. */
+static tw_status check_streams(twi_nccl_world *w, char *late, size_t size, tw_error *error)
+{
+    for (int i = 0; i < w->count; i++) {
+        if (!is_here(w, i))
+            continue;
+        if (!enter(w, i, "cudaStreamQuery", TWI_HERE))
+            return TW_CANCELLED;
+        cudaError_t code = cudaStreamQuery(w->members[i].stream);
+        if (code == cudaErrorNotReady)
+            twi_nccl_list(late, size, w->members[i].text);
+        else if (code != cudaSuccess) {
+            twi_cuda_fail(error, NULL, "cudaStreamQuery", TWI_HERE, code);
+            return twi_prefix(error, "%s", w->members[i].text), error->status;
+        }
+    }
+    return TW_OK;
+}
+
+/* What is under way goes well, as far as the library knows, and is not too late. */
+static tw_status look(twi_nccl_world *w, tw_error *error)
+{
+    tw_status status;
+    char late[600] = "", unused[600] = "";
+    TWI_TRY(check_progress(w, "ncclAllReduce", unused, sizeof unused, error));
+    TWI_TRY(check_streams(w, late, sizeof late, error));
+    pthread_mutex_lock(&w->lock);
+    w->under_way = *late;
+    w->next_look_ns = twi_monotonic_ns() + LOOK_NS;
+    bool is_late = *late && twi_monotonic_ns() > deadline_from(w, w->handed_ns);
+    pthread_mutex_unlock(&w->lock);
+    if (is_late)
+        status = too_late(w, late, "ncclAllReduce has not ended there", TWI_HERE, error);
+done:
+    return status;
+}
+
+static tw_status finalize_one(twi_nccl_world *w, int rank, tw_error *error)
 {
     tw_status status = TW_OK;
-    (void)unused;
     NCCL_CALL(w, rank, error, ncclCommFinalize, w->members[rank].comm);
 done:
     return status;
@@ -222,9 +336,11 @@ done:
 static tw_status close_all(twi_nccl_world *w, tw_error *error)
 {
     tw_status status;
-    TWI_TRY(group(w, finalize_one, NULL, error));
+    TWI_TRY(group(w, finalize_one, error));
     TWI_TRY(settle(w, "ncclCommFinalize", error));
     for (int i = 0; i < w->count; i++) {
+        if (!w->members[i].comm)
+            continue;
         if (!enter(w, i, "ncclCommDestroy", TWI_HERE))
             return TW_CANCELLED;
         w->nccl->ncclCommDestroy(w->members[i].comm);
@@ -265,12 +381,14 @@ static void let_go(twi_nccl_world *w)
 static tw_status do_task(twi_nccl_world *w, task task, tw_error *error)
 {
     switch (task) {
+    case NOTHING:
+        return look(w, error);
+    case NAME:
+        return get_id(w, error);
     case OPEN:
         return open_all(w, error);
     case REDUCE:
         return reduce_all(w, error);
-    case LOOK:
-        return settle(w, "ncclAllReduce", error);
     case CLOSE:
         return close_all(w, error);
     default:
@@ -279,30 +397,88 @@ static tw_status do_task(twi_nccl_world *w, task task, tw_error *error)
     }
 }
 
+/* Under the lock, like those that follow. Whether there is something to look at though nobody has asked. */
+static bool is_look_due(const twi_nccl_world *w)
+{
+    if (w->failure.status != TW_OK)
+        return false;
+    return w->lost.status != TW_OK || (w->under_way && twi_monotonic_ns() >= w->next_look_ns);
+}
+
+static void rest(twi_nccl_world *w)
+{
+    struct timespec until = {w->next_look_ns / 1000000000, w->next_look_ns % 1000000000};
+    if (w->under_way && w->failure.status == TW_OK)
+        pthread_cond_timedwait(&w->moved, &w->lock, &until);
+    else
+        pthread_cond_wait(&w->moved, &w->lock);
+}
+
+static void note_handed(twi_nccl_world *w)
+{
+    w->under_way = true;
+    w->handed_ns = twi_monotonic_ns();
+    w->next_look_ns = w->handed_ns + LOOK_NS;
+}
+
+/* The library may have found out first that another task has ended, and does not know why. */
+static tw_status hear_of_loss(twi_nccl_world *w, tw_status status, tw_error *error)
+{
+    int64_t end = twi_monotonic_ns() + HEARSAY * INT64_C(1000000000);
+    struct timespec until = {end / 1000000000, end % 1000000000};
+    while (w->may_be_theirs && w->lost.status == TW_OK && twi_monotonic_ns() < end)
+        pthread_cond_timedwait(&w->moved, &w->lock, &until);
+    if (!w->may_be_theirs || w->lost.status == TW_OK)
+        return status;
+    return twi_fail(error, w->lost.status, "%s", w->lost.message);
+}
+
+/* What fails ends the communicators; nobody waits for that, which may hang too. */
+static void do_next(twi_nccl_world *w)
+{
+    tw_error error = {0};
+    task task = w->task;
+    tw_status status = w->failure.status;
+    w->looking = task == NOTHING;
+    if (status != TW_OK)
+        error = w->failure;
+    if (status == TW_OK || task == ABORT) {
+        pthread_mutex_unlock(&w->lock);
+        status = do_task(w, task, &error);
+        pthread_mutex_lock(&w->lock);
+    }
+    bool fails = status != TW_OK && w->failure.status == TW_OK;
+    if (fails)
+        status = hear_of_loss(w, status, &error);
+    if (task != NOTHING) {
+        w->status = status;
+        w->error = error;
+    }
+    if (status == TW_OK && task == REDUCE)
+        note_handed(w);
+    if (fails) {
+        w->failure = error;
+        w->failure.status = status;
+        w->told = task != NOTHING;
+        pthread_mutex_unlock(&w->lock);
+        abort_all(w);
+        pthread_mutex_lock(&w->lock);
+    }
+    w->looking = false;
+    if (task != NOTHING)
+        w->task = NOTHING;
+    pthread_cond_broadcast(&w->moved);
+}
+
 static void *work(void *argument)
 {
     twi_nccl_world *w = argument;
     pthread_mutex_lock(&w->lock);
-    while (w->task != END && !w->given_up) {
-        if (w->task == NOTHING) {
-            pthread_cond_wait(&w->moved, &w->lock);
-            continue;
-        }
-        tw_error error = {0};
-        task task = w->task;
-        pthread_mutex_unlock(&w->lock);
-        tw_status status = do_task(w, task, &error);
-        pthread_mutex_lock(&w->lock);
-        w->status = status; /* before the abort, which may hang too */
-        w->error = error;
-        if (status != TW_OK) {
-            pthread_mutex_unlock(&w->lock);
-            abort_all(w);
-            pthread_mutex_lock(&w->lock);
-        }
-        w->task = NOTHING;
-        pthread_cond_broadcast(&w->moved);
-    }
+    while (w->task != END && !w->given_up)
+        if (w->task == NOTHING && !is_look_due(w))
+            rest(w);
+        else
+            do_next(w);
     pthread_mutex_unlock(&w->lock);
     abort_all(w);
     let_go(w);
@@ -313,12 +489,15 @@ static void *work(void *argument)
 
 static int64_t last_moment(const twi_nccl_world *w)
 {
-    return w->since + (int64_t)(w->patience * 1e9);
+    int64_t last = w->since + (int64_t)(w->patience * 1e9), lost = w->lost_ns + GRACE * INT64_C(1000000000);
+    return w->lost.status != TW_OK && lost < last ? lost : last;
 }
 
 /* Nobody asks for anything any more. */
 static void leave(twi_nccl_world *w)
 {
+    if (w->comm)
+        w->comm->ops->unwatch(w->comm, &w->watcher);
     if (w->started) {
         pthread_mutex_lock(&w->lock);
         bool given_up = w->given_up;
@@ -333,50 +512,160 @@ static void leave(twi_nccl_world *w)
     let_go(w);
 }
 
-/* Lets the thread do something, and waits until it has, or a call of it has not come back for too long. */
-static tw_status ask(twi_nccl_world **world, task task, tw_error *error)
+/* The thread does not come back, and nobody waits for it any more; under the lock. `status` is what it has met before,
+ * and has told. */
+static tw_status give_up(twi_nccl_world *w, tw_status status, tw_error *error)
 {
-    twi_nccl_world *w = *world;
+    tw_error late = {0};
+    w->given_up = true;
+    hangs(w, &late);
+    if (w->failure.status == TW_OK)
+        w->failure = late;
+    if (status != TW_OK) {
+        twi_log(TWI_LOG_WARNING, "NCCL's communicators are given up: %s", late.message);
+        return status;
+    }
+    *error = late;
+    return late.status;
+}
+
+/* Lets the thread do something, and waits until it has, or a call of it has not come back for too long. */
+static tw_status ask(twi_nccl_world *w, task task, tw_error *error)
+{
     pthread_mutex_lock(&w->lock);
+    tw_status status = w->failure.status;
+    if (w->given_up) {
+        *error = w->failure;
+        pthread_mutex_unlock(&w->lock);
+        return status;
+    }
     w->status = TW_OK;
     w->task = task;
-    w->rank = ALL;
-    w->call = "the thread for NCCL's calls";
-    w->where = TWI_HERE;
-    w->since = twi_monotonic_ns();
+    if (!w->looking) {
+        w->rank = ALL;
+        w->call = "the thread for NCCL's calls";
+        w->where = TWI_HERE;
+        w->since = twi_monotonic_ns();
+    }
     pthread_cond_broadcast(&w->moved);
     while (w->task != NOTHING && twi_monotonic_ns() < last_moment(w)) {
         int64_t until = last_moment(w);
         pthread_cond_timedwait(&w->moved, &w->lock, &(struct timespec){until / 1000000000, until % 1000000000});
     }
-    tw_status status = w->status;
+    status = w->status;
     if (status != TW_OK)
         *error = w->error;
-    if (w->task != NOTHING) {
-        tw_error late = {0};
-        w->given_up = true;
-        hangs(w, status == TW_OK ? error : &late);
-        if (status != TW_OK)
-            twi_log(TWI_LOG_WARNING, "NCCL's communicators are given up: %s", late.message);
-        status = status == TW_OK ? TW_DEADLINE_EXCEEDED : status;
-    }
+    if (w->task != NOTHING)
+        status = give_up(w, status, error);
     pthread_mutex_unlock(&w->lock);
-    if (status != TW_OK) {
-        *world = NULL;
-        leave(w);
-    }
     return status;
 }
 
-tw_status twi_nccl_world_create(twi_cuda_device *const *cards, int count, double patience, twi_nccl_world **world,
-                                tw_error *error)
+/* Called by a thread of the tasks', which waits for nobody. */
+static void lose_task(void *user, tw_status status, const char *why)
+{
+    twi_nccl_world *w = user;
+    pthread_mutex_lock(&w->lock);
+    twi_fail(&w->lost, status, "%s", why);
+    w->lost_ns = twi_monotonic_ns();
+    pthread_cond_broadcast(&w->moved);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- the beginning ----------------------------------------------------------------------------------------------- */
+
+/* What the task of the first rank says to all others that have some. */
+typedef struct greeting {
+    char version[32];
+    ncclUniqueId id;
+} greeting;
+
+static tw_status check_version(const twi_nccl_world *w, const greeting *first, tw_error *error)
+{
+    const char *about, *version = twi_nccl_version(&about);
+    if (strncmp(first->version, version, sizeof first->version) == 0)
+        return TW_OK;
+    return twi_fail(error, TW_FAILED_PRECONDITION,
+                    "tasks differ in NCCL: task %d has version %s, task %d has %.31s; every task must have the same",
+                    w->task_here, version, w->members[0].task, first->version);
+}
+
+static tw_status greet_others(const twi_nccl_world *w, const greeting *g, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int i = 1; i < w->count && status == TW_OK; i++) /* tasks' cards are neighbours */
+        if (w->members[i].task != w->members[i - 1].task)
+            status = w->comm->ops->send(w->comm, w->members[i].task, TWI_CHANNEL_OF_ALL, g, sizeof *g, error);
+    return status;
+}
+
+/* Every task makes the same worlds in the same order. */
+static tw_status share_id(twi_nccl_world *w, tw_error *error)
+{
+    const char *about;
+    greeting g = {0};
+    tw_status status;
+    if (is_here(w, 0)) {
+        status = ask(w, NAME, error);
+        if (status != TW_OK || !w->comm)
+            return status;
+        snprintf(g.version, sizeof g.version, "%s", twi_nccl_version(&about));
+        g.id = w->id;
+        return greet_others(w, &g, error);
+    }
+    TWI_TRY(w->comm->ops->receive(w->comm, w->members[0].task, TWI_CHANNEL_OF_ALL, &g, sizeof g,
+                                  "the beginning of NCCL's communicators", error));
+    TWI_TRY(check_version(w, &g, error));
+    w->id = g.id;
+done:
+    return status;
+}
+
+static tw_status add_member(member *m, twi_device *d, tw_error *error)
+{
+    tw_status status = TW_OK;
+    memcpy(m->text, d->text, sizeof m->text);
+    m->task = d->task;
+    m->ordinal = ((const twi_cuda_device *)d)->ordinal;
+    if (d->absent)
+        return TW_OK;
+    TWI_TRY(twi_cuda_use(d, error));
+    TWI_CALL(d, error, cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking));
+done:
+    return status;
+}
+
+static tw_status begin(twi_nccl_world *w, twi_device *const *cards, tw_error *error)
 {
     tw_status status;
+    TWI_TRY(twi_nccl_open(&w->nccl, error));
+    for (int i = 0; i < w->count; i++)
+        TWI_TRY(add_member(&w->members[i], cards[i], error));
+    status = twi_thread_start(&w->thread, "tower-nccl", NULL, 0, work, w, error);
+    w->started = status == TW_OK;
+    w->owners = w->started ? 2 : 1;
+    if (w->started && w->comm) {
+        w->watcher = (twi_comm_watcher){.lost = lose_task, .user = w};
+        w->comm->ops->watch(w->comm, &w->watcher);
+    }
+done:
+    return status;
+}
+
+static twi_comm *comm_among(twi_device *const *cards, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (cards[i]->task != cards[0]->task)
+            return cards[0]->set->comm;
+    return NULL;
+}
+
+static twi_nccl_world *make_world(twi_device *const *cards, int count, double patience)
+{
     pthread_condattr_t monotonic;
     twi_nccl_world *w = twi_alloc(sizeof *w + (size_t)count * sizeof *w->members);
-    *world = NULL;
     if (!w)
-        return twi_fail_memory(error, "NCCL's communicators");
+        return NULL;
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -385,24 +674,26 @@ tw_status twi_nccl_world_create(twi_cuda_device *const *cards, int count, double
     w->owners = 1;
     w->patience = patience;
     w->count = count;
-    TWI_TRY(twi_nccl_open(&w->nccl, error));
-    for (int i = 0; i < count; i++) {
-        twi_device *d = &cards[i]->base;
-        memcpy(w->members[i].text, d->text, sizeof w->members[i].text);
-        w->members[i].ordinal = cards[i]->ordinal;
-        TWI_TRY(twi_cuda_use(d, error));
-        TWI_CALL(d, error, cudaStreamCreateWithFlags(&w->members[i].stream, cudaStreamNonBlocking));
-    }
-    w->owners = 2;
-    if ((status = twi_thread_start(&w->thread, "tower-nccl", NULL, 0, work, w, error)) != TW_OK) {
-        w->owners = 1;
-        goto done;
-    }
-    w->started = true;
-    *world = w;
-    return ask(world, OPEN, error);
+    w->comm = comm_among(cards, count);
+    w->task_here = cards[0]->set->task;
+    return w;
+}
+
+tw_status twi_nccl_world_create(twi_device *const *cards, int count, double patience, twi_nccl_world **world,
+                                tw_error *error)
+{
+    tw_status status;
+    twi_nccl_world *w = *world = make_world(cards, count, patience);
+    if (!w)
+        return twi_fail_memory(error, "NCCL's communicators");
+    TWI_TRY(begin(w, cards, error));
+    TWI_TRY(share_id(w, error));
+    TWI_TRY(ask(w, OPEN, error));
 done:
-    leave(w);
+    if (status != TW_OK)
+        twi_nccl_world_abort(w, error);
+    if (status != TW_OK && w->comm)
+        w->comm->ops->abort(w->comm, status, error->message);
     return status;
 }
 
@@ -411,27 +702,64 @@ cudaStream_t twi_nccl_stream(const twi_nccl_world *w, int rank)
     return w->members[rank].stream;
 }
 
-tw_status twi_nccl_reduce(twi_nccl_world **world, const twi_nccl_share *shares, tw_error *error)
+void twi_nccl_give(twi_nccl_world *w, int rank, twi_nccl_share share)
 {
-    for (int i = 0; i < (*world)->count; i++)
-        (*world)->members[i].share = shares[i];
-    return ask(world, REDUCE, error);
+    w->members[rank].share = share;
 }
 
-tw_status twi_nccl_look(twi_nccl_world **world, tw_error *error)
+tw_status twi_nccl_reduce(twi_nccl_world *w, tw_error *error)
 {
-    return ask(world, LOOK, error);
+    return ask(w, REDUCE, error);
 }
 
-void twi_nccl_world_abort(twi_nccl_world *w)
+tw_status twi_nccl_check(twi_nccl_world *w, tw_error *error)
+{
+    pthread_mutex_lock(&w->lock);
+    if (w->failure.status == TW_OK && w->looking && twi_monotonic_ns() > last_moment(w))
+        give_up(w, TW_OK, error);
+    tw_status status = w->failure.status;
+    if (status != TW_OK) {
+        *error = w->failure;
+        w->told = true;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+bool twi_nccl_spans_tasks(const twi_nccl_world *w)
+{
+    return w->comm;
+}
+
+tw_status twi_nccl_look(twi_nccl_world *w, int rank, bool *ended, tw_error *error)
+{
+    cudaError_t code = cudaStreamQuery(w->members[rank].stream); /* before the look: an abort ends it as well */
+    *ended = code == cudaSuccess;
+    if (code == cudaSuccess || code == cudaErrorNotReady)
+        return twi_nccl_check(w, error);
+    twi_cuda_fail(error, NULL, "cudaStreamQuery", TWI_HERE, code);
+    return twi_prefix(error, "%s", w->members[rank].text), error->status;
+}
+
+void twi_nccl_world_abort(twi_nccl_world *w, const tw_error *why)
 {
     tw_error error = {0};
-    if (!w)
-        return;
-    if (ask(&w, ABORT, &error) != TW_OK)
+    pthread_mutex_lock(&w->lock);
+    bool given_up = w->given_up || !w->started;
+    if (w->failure.status == TW_OK)
+        w->failure = *why;
+    w->told = true;
+    pthread_mutex_unlock(&w->lock);
+    if (!given_up && ask(w, ABORT, &error) != TW_OK)
         twi_log(TWI_LOG_WARNING, "NCCL's communicators are given up: %s", error.message);
-    else
-        leave(w);
+}
+
+static tw_status close_politely(twi_nccl_world *w, tw_error *error)
+{
+    tw_status status = twi_nccl_check(w, error);
+    if (status != TW_OK)
+        return twi_nccl_world_abort(w, error), status; /* that has ended, too */
+    return ask(w, CLOSE, error);
 }
 
 void twi_nccl_world_close(twi_nccl_world *w)
@@ -439,9 +767,11 @@ void twi_nccl_world_close(twi_nccl_world *w)
     tw_error error = {0};
     if (!w)
         return;
-    if (ask(&w, CLOSE, &error) != TW_OK)
+    pthread_mutex_lock(&w->lock);
+    bool told = w->told || !w->started;
+    pthread_mutex_unlock(&w->lock);
+    if (w->started && close_politely(w, &error) != TW_OK && !told && w->lost.status == TW_OK)
         twi_log(TWI_LOG_WARNING, "NCCL's communicators are aborted, for they do not end: %s", error.message);
-    else
-        leave(w);
+    leave(w);
 }
 #endif

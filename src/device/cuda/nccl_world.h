@@ -3,7 +3,10 @@
  * Calls of the library wait for other cards, and some of them have been known not to come back. So whoever asks for
  * something waits for the thread, and for no call longer than the patience that he was given; then the thread is given
  * up, with all that the call may still touch, and the error names call and communicator. A call that comes back after
- * all finds its world left by everybody else: the thread ends the communicators and gives back what is its own. */
+ * all finds its world left by everybody else: the thread ends the communicators and gives back what is its own.
+ *
+ * The thread looks at what is under way, too, and aborts communicators when that does not end, or when another task is
+ * lost: who waits for the card in the driver goes on then, and learns of it afterwards. */
 #ifndef TWI_CUDA_NCCL_WORLD_H
 #define TWI_CUDA_NCCL_WORLD_H
 
@@ -21,21 +24,28 @@ typedef struct twi_nccl_share {
     ncclRedOp_t op;
 } twi_nccl_share;
 
-/* A world of cards[count], with a stream for each, and `patience` in seconds. Its calls are for one thread at a time.
- * What fails of them ends the world and sets *world to NULL: its communicators are aborted, or given up. */
-tw_status twi_nccl_world_create(twi_cuda_device *const *cards, int count, double patience, twi_nccl_world **world,
+/* A world of cards[count], with a stream for each that is this process's, and `patience` in seconds. Where some are
+ * other tasks', each of those tasks that has a card makes it, too. Its calls are for one thread at a time. What fails
+ * of them ends the communicators, which are aborted, or given up: from then on each call fails with it. Also one that
+ * could not be made is to be closed; NULL: memory has run out. */
+tw_status twi_nccl_world_create(twi_device *const *cards, int count, double patience, twi_nccl_world **world,
                                 tw_error *error);
+bool twi_nccl_spans_tasks(const twi_nccl_world *world);
 cudaStream_t twi_nccl_stream(const twi_nccl_world *world, int rank);
 
-/* Hands shares[count] to the cards, as one group, behind what their streams have been given so far. */
-tw_status twi_nccl_reduce(twi_nccl_world **world, const twi_nccl_share *shares, tw_error *error);
-/* What is under way goes well, as far as the library knows. */
-tw_status twi_nccl_look(twi_nccl_world **world, tw_error *error);
+/* Hands what each card of this process was given to the cards, as one group, behind what their streams have been given
+ * so far. */
+void twi_nccl_give(twi_nccl_world *world, int rank, twi_nccl_share share);
+tw_status twi_nccl_reduce(twi_nccl_world *world, tw_error *error);
+/* Whether it has failed so far. */
+tw_status twi_nccl_check(twi_nccl_world *world, tw_error *error);
+/* The same, and whether all that a card was handed has ended: without waiting. */
+tw_status twi_nccl_look(twi_nccl_world *world, int rank, bool *ended, tw_error *error);
 
-/* Ends communicators at once, and kernels of theirs that are under way. There is nobody to be told of errors but the
- * log, as with the next. NULL is fine. */
-void twi_nccl_world_abort(twi_nccl_world *world);
-/* The polite end: without an error, nobody is cut short. NULL is fine. */
+/* Ends communicators at once, and kernels of theirs that are under way. Of errors the log is told, as by the next. */
+void twi_nccl_world_abort(twi_nccl_world *world, const tw_error *why);
+/* The polite end: without an error, nobody is cut short. NULL is fine. Not for who holds a lock that is taken by who
+ * watches the tasks. */
 void twi_nccl_world_close(twi_nccl_world *world);
 
 /* "/job:localhost/.../device:GPU:1, /job:localhost/.../device:GPU:2": adds a name to a list of them. */
