@@ -469,7 +469,7 @@ static int check_told(const char *call, tw_status status, const tw_error *error,
     char other[40];
     snprintf(other, sizeof other, "task %d failed: ", 1 - task);
     if (status == TW_OK)
-        return !own || !*call || may_be_silent(call) || strstr(warnings, call) ? FINE : complain("nobody says so", call);
+        return !own || may_be_silent(call) || strstr(warnings, call) ? FINE : complain("nobody says so", call);
     if (!own && !strstr(error->message, other))
         return complain("not told whose failure it is", error->message);
     if (strstr(error->message, "NCCL cannot be used: ncclGetVersion: made-up error"))
@@ -526,7 +526,7 @@ static int dies_in_a_task(long n)
         return NOT_REACHED;
     if (*card_leaks())
         return complain("left behind", card_leaks());
-    bool named = strstr(error.message, "has ended before its work was done");
+    bool named = strstr(error.message, " has ended");
     return status == TW_OK || (status == TW_ABORTED && named) ? FINE : complain("not told who died", error.message);
 }
 
@@ -558,11 +558,11 @@ static int comes_late_in_a_task(long at_init)
 {
     tw_error error = {0};
     job j = job_of_tasks();
-    const char *late = at_init ? "/task:1/device:GPU:0 has not come" : "/device:GPU:", *whom = "and may wait for /job:worker";
+    const char *late = at_init ? "/task:1/device:GPU:0 has not come" : "/device:GPU:";
     setenv("CARD_NCCL_HANGS", "2", 1);
     setenv("CARD_NCCL_AT", at_init ? "init" : "reduction", 1);
     card_hang_for(TIMEOUT);
-    if (run(&j, &error) != TW_ABORTED || !has(&j, late) || !has(&j, whom) ||
+    if (run(&j, &error) != TW_ABORTED || !has(&j, late) || !has(&j, "and may wait for /job:worker") ||
         !has(&j, at_init ? "1000 s: ncclCommInitRankConfig" : "ncclAllReduce has not ended there"))
         return complain("not told who is late", error.message);
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;

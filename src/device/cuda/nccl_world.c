@@ -21,7 +21,7 @@ enum { ALL = -1 }; /* a rank: a call that is about all communicators */
 
 enum { LOOK_NS = 20000000 }; /* between two looks at what is under way */
 enum { GRACE = 5 };          /* seconds that a call has when a task is lost, to come back by itself */
-enum { HEARSAY = 1 };        /* seconds in which a task's end is heard of that has let a call of the library fail here */
+enum { HEARSAY = 1 };        /* seconds in which it is heard of that a call has failed since another task has ended */
 
 typedef enum task { NOTHING, NAME, OPEN, REDUCE, CLOSE, ABORT, END } task;
 
