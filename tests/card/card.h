@@ -14,8 +14,8 @@
  * narrower still. CARD_BLOCKS that so many blocks of a kernel run at once (1); their order is random in any case.
  * CARD_STRICT=1 that a handle of cuDNN's takes streams of no other context than the one it was made in. CARD_TUNED=1
  * that cuDNN's engines come with other settings; CARD_DRIVER is in the name of what is remembered.
- * CARD_NCCL_AT=reduction lets those of NCCL hang, =refusal its communicators be refused, =init rank CARD_NCCL_HANGS
- * while communicators are made.
+ * CARD_NCCL is NCCL's version (22705 for 2.27.5). CARD_NCCL_AT=reduction lets its reductions hang, =refusal its
+ * communicators be refused, =init rank CARD_NCCL_HANGS while communicators are made.
  *
  * This part is for tests: */
 #ifndef CARD_H

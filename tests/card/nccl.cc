@@ -244,7 +244,8 @@ extern "C" {
 ncclResult_t ncclGetVersion(int *version)
 {
     CALL(ncclSystemError) /* waits for nobody */
-    *version = NCCL_VERSION_CODE;
+    const char *given = getenv("CARD_NCCL");
+    *version = given ? atoi(given) : NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 

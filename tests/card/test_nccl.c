@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum { CARDS = 3, VARIABLES = 3, STEPS = 3, MOST_CALLS = 10000 };
-enum { TIMEOUT = 1000, DELAY = 777 }; /* seconds: none of either goes by but on the plug-in's clock (clock.cc) */
+enum { TIMEOUT = 1000, DELAY = 777, FAILURE = 778 }; /* seconds: none goes by but on the plug-in's clock (clock.cc) */
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
 
@@ -244,7 +244,7 @@ static int hangs_at_init(long rank)
     if (status != TW_DEADLINE_EXCEEDED || !has(&j, device) || !has(&j, "1000 s: ncclCommInitRankConfig (nccl_world.c:"))
         return complain("not told who is late", j.first.message);
     if (card_count("ncclCommAbort") != CARDS)
-        return complain("communicators are not aborted", "");
+        return complain("communicators are not aborted", j.first.message);
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
 
@@ -296,9 +296,16 @@ static int hangs_while_it_reduces(long unused)
 int __real_nanosleep(const struct timespec *time, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
 
-/* The delay of a dispatcher: until one of the other cards has waited in vain. */
+/* The delay of a dispatcher: until one of the other cards has waited in vain, or until the thread for NCCL's calls has
+ * met a failure of what is under way. */
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 {
+    if (time->tv_sec == FAILURE) {
+        card_fail_among("ncclCommGetAsyncError", 1);
+        while (!*card_failed())
+            usleep(1000);
+        return 0;
+    }
     if (time->tv_sec != DELAY)
         return __real_nanosleep(time, left);
     while (card_waiting() < CARDS - 1)
@@ -320,6 +327,42 @@ static int comes_late(long unused)
         !has(&j, "/device:GPU:2 has not come within the collective timeout of 1000 s"))
         return complain("not told who is late", j.first.message);
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+/* Communicators that fail between two reductions of a step: the second does not make them anew, the next step does. */
+static int fails_under_way(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_output sums[2], both;
+    tw_graph *g = tw_graph_create();
+    alarm(PATIENCE);
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 1, .cpu_threads = 1}, &devices, &error));
+    for (int i = 0; i < 2; i++)
+        TW_DEVICE(g, "/gpu:%d", i)
+            sums[i] = tw_nccl_all_reduce(
+                g, tw_neg(g, tw_nccl_all_reduce(g, tw_neg(g, tw_scalar(g, (float)i)), 2, "first")), 2, "second");
+    both = tw_group(g, sums, 2);
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .trace = true}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &both, 1, NULL, &error));
+    const char *held_up = tw_devices_info(devices, 2).name;
+    assert_ok(tw_session_delay(session, &(tw_delay){TW_TIME_COMPUTE, held_up, 0, FAILURE}, &error));
+    assert_fails(tw_session_run(session, NULL, 0, &both, 1, NULL, &error), TW_INTERNAL,
+                 "ncclCommGetAsyncError: made-up error (nccl_world.c:");
+    assert_ok(tw_session_delay(session, &(tw_delay){TW_TIME_COMPUTE, held_up, 0, 0}, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &both, 1, NULL, &error));
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void what_fails_between_two_reductions_fails_the_step(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_process(fails_under_way, 0), FINE);
 }
 
 static void who_does_not_come_is_named_when_the_time_is_over(void **state)
@@ -568,6 +611,24 @@ static int comes_late_in_a_task(long at_init)
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
 
+static int has_another_version(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job j = job_of_tasks();
+    setenv("CARD_NCCL", task == 0 ? "22705" : "22602", 1);
+    if (run(&j, &error) != TW_FAILED_PRECONDITION || card_count("ncclCommInitRankConfig") != (task == 0 ? 2 : 0) ||
+        !has(&j, "tasks differ in NCCL: task 1 has version 2.26.2, task 0 has 2.27.5"))
+        return complain("not told what differs", error.message);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void other_versions_are_told_before_anything_is_reduced(void **state)
+{
+    (void)state;
+    assert_int_equal(in_two_tasks(has_another_version, 0), FINE);
+}
+
 static void who_does_not_come_is_named_in_both_tasks(void **state)
 {
     (void)state;
@@ -643,11 +704,13 @@ int main(int count, char **arguments)
         cmocka_unit_test(cards_reduce_to_what_the_host_does),
         cmocka_unit_test(every_call_that_fails_is_named_and_communicators_are_given_back),
         cmocka_unit_test(a_card_that_fails_for_good_is_named_and_communicators_are_given_back),
+        cmocka_unit_test(what_fails_between_two_reductions_fails_the_step),
         cmocka_unit_test(who_does_not_come_is_named_when_the_time_is_over),
         cmocka_unit_test(a_call_that_does_not_come_back_is_named_and_given_up),
         cmocka_unit_test(cards_of_two_tasks_reduce_to_what_the_host_does),
         cmocka_unit_test(what_goes_wrong_in_one_task_is_named_in_both),
         cmocka_unit_test(who_does_not_come_is_named_in_both_tasks),
+        cmocka_unit_test(other_versions_are_told_before_anything_is_reduced),
         cmocka_unit_test(what_nccl_cannot_do_is_refused_in_one_line),
     };
     setenv("CARD_COUNT", "3", 1);

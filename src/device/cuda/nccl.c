@@ -44,7 +44,8 @@ typedef struct member {
 struct clique {
     pthread_mutex_t lock;        /* guards all below */
     pthread_cond_t moved;
-    twi_nccl_world *world;       /* NULL: there is none, or none any more */
+    twi_nccl_world *world;       /* NULL: there is none yet */
+    bool over;                   /* it has failed, and so has a run that reduced by it */
     int own;                     /* how many are this process's */
     int here;                    /* of these, how many have come */
     int64_t meetings;            /* that have taken place */
@@ -100,13 +101,13 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
     return TW_OK;
 }
 
-/* What one process has lost it makes anew. */
+/* Makes what is not there, or, in one process, what is over. What fails while cards are at work ends their run first. */
 static tw_status open_world(clique *c, tw_error *error)
 {
-    tw_status status;
-    if (c->world && (status = twi_nccl_check(c->world, error)) == TW_OK)
-        return TW_OK;
-    if (c->world && twi_nccl_spans_tasks(c->world))
+    tw_status status = c->world ? twi_nccl_check(c->world, error) : TW_OK;
+    bool anew = !c->world || (c->over && !twi_nccl_spans_tasks(c->world));
+    c->over = c->over || status != TW_OK;
+    if (!anew)
         return status;
     twi_device **cards = twi_alloc_array((size_t)c->count, sizeof *cards);
     if (!cards)
@@ -117,6 +118,7 @@ static tw_status open_world(clique *c, tw_error *error)
     *error = (tw_error){0};
     status = twi_nccl_world_create(cards, c->count, patience(c), &c->world, error);
     twi_free(cards);
+    c->over = status != TW_OK;
     return status;
 }
 
@@ -125,6 +127,7 @@ static void abort_world(clique *c)
 {
     if (c->world)
         twi_nccl_world_abort(c->world, &c->error);
+    c->over = true;
 }
 
 /* In a plan for tasks that were not started there is nobody to meet. */
@@ -192,7 +195,8 @@ static tw_status find_clique(const twi_prepare *p, const int64_t *devices, int c
     if (status != TW_OK || !is_to_open(c))
         return status;
     pthread_mutex_lock(&c->lock);
-    status = open_world(c, p->error);
+    if (!c->world || c->over)
+        status = open_world(c, p->error);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -452,7 +456,9 @@ static tw_status look(member *m, bool *ended, tw_error *error)
 {
     clique *c = m->clique;
     pthread_mutex_lock(&c->lock);
-    tw_status status = twi_nccl_look(c->world, (int)(m - c->members), ended, error);
+    tw_status status = c->world ? twi_nccl_look(c->world, (int)(m - c->members), ended, error)
+                                : twi_fail_memory(error, "NCCL's communicators"); /* for new ones, at once */
+    c->over = c->over || status != TW_OK;
     pthread_mutex_unlock(&c->lock);
     return status;
 }

@@ -768,9 +768,10 @@ void twi_nccl_world_close(twi_nccl_world *w)
     if (!w)
         return;
     pthread_mutex_lock(&w->lock);
-    bool told = w->told || !w->started;
+    bool told = w->told;
     pthread_mutex_unlock(&w->lock);
-    if (w->started && close_politely(w, &error) != TW_OK && !told && w->lost.status == TW_OK)
+    tw_status status = w->started ? close_politely(w, &error) : TW_OK;
+    if (status != TW_OK && !told && check_lost(w, NULL) == TW_OK)
         twi_log(TWI_LOG_WARNING, "NCCL's communicators are aborted, for they do not end: %s", error.message);
     leave(w);
 }
