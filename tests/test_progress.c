@@ -24,6 +24,7 @@ typedef struct terminal {
     int master;
     char name[64]; /* of the program's side, a file */
     pid_t pid;
+    struct termios before;
     screen s;
     char all[1 << 20]; /* as it came */
     size_t size, seen;
@@ -127,6 +128,16 @@ static void open_terminal(int columns, int rows, const char *format, ...)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
+    assert_int_equal(tcgetattr(t.master, &t.before), 0);
+}
+
+static void assert_modes(tcflag_t local)
+{
+    struct termios now;
+    assert_int_equal(tcgetattr(t.master, &now), 0);
+    assert_int_equal(now.c_lflag, local);
+    assert_int_equal(now.c_iflag, t.before.c_iflag);
+    assert_int_equal(now.c_oflag, t.before.c_oflag);
 }
 
 /* What the program has written since; false: it has ended. Waits for it, for as long as it takes. */
@@ -221,6 +232,7 @@ static void close_terminal(int expected)
     while (read_more())
         ;
     waitpid(t.pid, &ended, 0);
+    assert_modes(t.before.c_lflag);
     close(t.master);
     int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
     if (code != expected) {
@@ -312,18 +324,55 @@ static void where_nothing_may_move_lines_of_at_most_80_columns_come(void **state
 static void ctrl_c_saves_and_leaves_the_terminal_as_it_was(void **state)
 {
     (void)state;
-    struct termios before, after;
     open_terminal(80, 40, RUN "--max-steps 1000000 --train-dir c1");
-    assert_int_equal(tcgetattr(t.master, &before), 0);
     end_of_frame(0, 2);
-    assert_int_equal(tcgetattr(t.master, &after), 0);
-    assert_int_equal(before.c_lflag, after.c_lflag);
-    assert_int_equal(before.c_iflag, after.c_iflag);
+    assert_modes(t.before.c_lflag | NOFLSH);
     assert_int_equal(write(t.master, "\003", 1), 1);
     wait_for_text("stopped by signal 2");
     wait_for_text("tower train --resume --train-dir c1");
     close_terminal(130);
     assert_int_equal(screen_count(" of 1,000,000 "), 1);
+}
+
+/* Presses Ctrl-C when as much is unread as the kernel keeps for who reads a terminal (N_TTY_BUF_SIZE, less one), which
+ * ends in the midst of a frame: what is written beyond that the key would throw away. */
+static void press_ctrl_c_far_behind(int ahead)
+{
+    enum { KEPT = 4095 };
+    static const char nothing[] = "\033[m";
+    int terminal = open(t.name, O_WRONLY | O_NOCTTY), unread = 0;
+    assert_true(terminal >= 0);
+    for (int size = 0; size < KEPT - ahead; size += (int)strlen(nothing))
+        assert_int_equal(write(terminal, nothing, strlen(nothing)), strlen(nothing));
+    close(terminal);
+    while (unread < KEPT) {
+        assert_int_equal(ioctl(t.master, FIONREAD, &unread), 0);
+        usleep(5000);
+    }
+    assert_int_equal(write(t.master, "\003", 1), 1);
+}
+
+/* The program is one that Ctrl-C does not end, so it can be pressed again and again. */
+static void ctrl_c_loses_no_part_of_a_frame_where_the_terminal_is_behind(void **state)
+{
+    (void)state;
+    open_terminal(80, 40, "trap '' INT; exec env LC_ALL=C " RUN "--max-steps 1000000 --train-dir b2");
+    wait_for_text(LAST_LINE);
+    end_of_frame(t.size, 2);
+    for (int ahead = 20; ahead < 500; ahead += 60) {
+        size_t from = t.size;
+        press_ctrl_c_far_behind(ahead);
+        const char *echo;
+        while (!(echo = strstr(t.all + from, "^C")))
+            assert_true(read_more());
+        end_of_frame((size_t)(echo - t.all), 2);
+        assert_int_equal(screen_count(" of 1,000,000 "), 1);
+        assert_int_equal(screen_count(LAST_LINE), 1);
+    }
+    kill(t.pid, SIGTERM);
+    close_terminal(128 + SIGTERM);
+    assert_int_equal(screen_count(" of 1,000,000 "), 1);
+    assert_true(t.s.widest <= 80);
 }
 
 static void after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote(void **state)
@@ -473,6 +522,7 @@ int main(void)
         cmocka_unit_test(characters_are_drawn_where_the_locale_has_them),
         cmocka_unit_test(where_nothing_may_move_lines_of_at_most_80_columns_come),
         cmocka_unit_test(ctrl_c_saves_and_leaves_the_terminal_as_it_was),
+        cmocka_unit_test(ctrl_c_loses_no_part_of_a_frame_where_the_terminal_is_behind),
         cmocka_unit_test(after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote),
         cmocka_unit_test(a_narrower_terminal_gets_a_narrower_panel),
         cmocka_unit_test(a_terminal_without_a_size_gets_lines),

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_NESTED = 8 };
+enum { MOST_NESTED = 8, ECHO_OF_A_KEY = 2 }; /* "^C" may come behind any line, which then must not wrap */
 static const double pause_seconds = 0.1, patience = 2, plain_again = 15; /* of lines where nothing moves */
 
 static struct {
@@ -64,6 +64,7 @@ static void erase(void)
     rewind_shown(terminal_of(all.file).columns);
     fputs("\033[J", all.file);
     fflush(all.file);
+    terminal_restore();
 }
 
 static void draw_busy(picture *p, const char *doing, double since)
@@ -81,13 +82,14 @@ static void show(void)
     double since = all.depth ? seconds_now() - all.doing[all.depth - 1].since : 0;
     if (!terminal_is_ours(all.file))
         return;
-    picture_begin(p, t.columns - 1, terminal_takes_utf8(), t.moving);
+    picture_begin(p, t.columns - ECHO_OF_A_KEY, terminal_takes_utf8(), t.moving);
     if (all.draw)
         all.draw(all.user, p, t.rows, doing, since);
     else if (doing && since > patience)
         draw_busy(p, doing, since);
     if (!p->num_lines && !all.shown)
         return;
+    terminal_keep_output(all.file);
     rewind_shown(t.columns);
     for (const char *line = p->bytes; *line;) { /* what stood there is overwritten, then cleared: nothing flickers */
         size_t length = strcspn(line, "\n");
@@ -170,6 +172,7 @@ void painter_stop(void)
     pthread_mutex_lock(&all.lock);
     if (all.draw && !all.paused)
         show();
+    terminal_restore();
     all.draw = NULL;
     all.shown = 0; /* what stands there stays */
     all.file = stderr;

@@ -1,8 +1,9 @@
 /* painter.h - the last lines of a terminal, drawn again ten times a second by a thread of its own, and a line for
  * whatever takes longer than two seconds.
  *
- * The terminal is left as it is: no mode is changed, the cursor stands below what was drawn, and what is drawn is at
- * most as wide as the terminal. So whatever ends or stops the program, the shell finds its place. */
+ * The terminal is left as it is: no mode is changed but that Ctrl-C throws nothing away meanwhile (terminal.h), the
+ * cursor stands below what was drawn, and what is drawn is at most as wide as the terminal, with the echo of Ctrl-C. So
+ * whatever ends or stops the program, the shell finds its place. */
 #ifndef CLI_PAINTER_H
 #define CLI_PAINTER_H
 

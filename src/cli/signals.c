@@ -2,6 +2,7 @@
 #include "signals.h"
 
 #include "clock.h"
+#include "terminal.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -61,12 +62,13 @@ static void note_stop(int number)
 {
     enum { ONCE = 1 };
     static double asked; /* handlers run on one thread */
-    if (!stop_signal)
-        asked = seconds_now();
-    else if (seconds_now() - asked < ONCE)
+    if (stop_signal && seconds_now() - asked < ONCE)
         return;
-    else
+    if (stop_signal) {
+        terminal_restore();
         _exit(128 + number); /* the latest checkpoint is whole: saving renames only what is complete */
+    }
+    asked = seconds_now();
     stop_signal = number;
     struct pollfd heard = {.fd = STDERR_FILENO, .events = POLLOUT}; // a full pipe would keep the next signal waiting
     if (notice && poll(&heard, 1, 0) == 1 && write(STDERR_FILENO, notice, strlen(notice)) < 0)

@@ -1,10 +1,14 @@
 /* terminal.c - see terminal.h. */
 #include "terminal.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 terminal terminal_of(FILE *file)
@@ -21,10 +25,49 @@ terminal terminal_of(FILE *file)
     return t;
 }
 
+static bool is_ours(int fd)
+{
+    pid_t front = tcgetpgrp(fd);
+    return front < 0 || front == getpgrp();
+}
+
 bool terminal_is_ours(FILE *file)
 {
-    pid_t front = tcgetpgrp(fileno(file));
-    return front < 0 || front == getpgrp();
+    return is_ours(fileno(file));
+}
+
+static atomic_int kept = -1; // the terminal whose NOFLSH is our doing
+
+/* Whether it was otherwise before. A shell that takes the terminal back meanwhile must not stop this process for it. */
+static bool set_noflsh(int fd, bool on)
+{
+    struct termios modes;
+    sigset_t stops, before;
+    if (!is_ours(fd) || tcgetattr(fd, &modes) || !(modes.c_lflag & NOFLSH) == !on)
+        return false;
+    modes.c_lflag ^= NOFLSH;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
+    bool done = tcsetattr(fd, TCSANOW, &modes) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+void terminal_keep_output(FILE *file)
+{
+    static bool at_exit;
+    if (!at_exit)
+        at_exit = atexit(terminal_restore) == 0;
+    if (set_noflsh(fileno(file), true))
+        kept = fileno(file);
+}
+
+void terminal_restore(void)
+{
+    int fd = atomic_exchange(&kept, -1);
+    if (fd >= 0)
+        set_noflsh(fd, false);
 }
 
 bool terminal_takes_utf8(void)
