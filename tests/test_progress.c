@@ -325,7 +325,8 @@ static void ctrl_c_saves_and_leaves_the_terminal_as_it_was(void **state)
 {
     (void)state;
     open_terminal(80, 40, RUN "--max-steps 1000000 --train-dir c1");
-    end_of_frame(0, 2);
+    wait_for_text(LAST_LINE);
+    end_of_frame(t.size, 2);
     assert_modes(t.before.c_lflag | NOFLSH);
     assert_int_equal(write(t.master, "\003", 1), 1);
     wait_for_text("stopped by signal 2");

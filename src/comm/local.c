@@ -165,13 +165,23 @@ static int read_sockets(const char *text, int task, int sockets[TWI_MOST_TASKS])
         char *end = (char *)at + 1;
         bool own = *at == '-';
         long number = own ? -1 : strtol(at, &end, 10);
-        if (end == at || count == TWI_MOST_TASKS || own != (count == task) || (*end && *end != ',') ||
-            (!own && fcntl((int)number, F_SETFD, FD_CLOEXEC) != 0))
+        if (end == at || count == TWI_MOST_TASKS || own != (count == task) || (*end && *end != ','))
             return 0;
         sockets[count] = (int)number;
         at = end + (*end == ',');
     }
     return task >= 0 && task < count ? count : 0;
+}
+
+/* What stands between the launcher and this process may have closed them, and have opened something else by their
+ * numbers. The first that is no socket; -1: all are. */
+static int find_closed(const int *sockets, int task, int tasks)
+{
+    for (int i = 0, type; i < tasks; i++)
+        if (i != task && (getsockopt(sockets[i], SOL_SOCKET, SO_TYPE, &type, &(socklen_t){sizeof type}) != 0 ||
+                          fcntl(sockets[i], F_SETFD, FD_CLOEXEC) != 0))
+            return sockets[i];
+    return -1;
 }
 
 static tw_status start_reader(local *l, int task, tw_error *error)
@@ -217,6 +227,13 @@ static tw_status local_open(double deadline, twi_comm **comm, tw_error *error)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "TOWER_TASK is '%.20s' and TOWER_TASK_SOCKETS '%.200s': expected what tower launch sets",
                         getenv("TOWER_TASK"), getenv("TOWER_TASK_SOCKETS"));
+    int closed = find_closed(numbers, task, tasks);
+    if (closed >= 0)
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "TOWER_TASK_SOCKETS is '%.200s', and descriptor %d is no socket: what stands between tower "
+                        "launch and this process has closed it, as sudo does, and Python's subprocess.run() without "
+                        "close_fds=False",
+                        getenv("TOWER_TASK_SOCKETS"), closed);
     if (were_used(numbers, task, tasks))
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "another command of task %d has joined the other tasks before: tower launch starts the tasks "

@@ -367,7 +367,7 @@ static void sockets_are_what_a_launcher_says(void **state)
     (void)state;
     static const char *const wrong[][2] = {
         {"0", ""},      {"0", "%d,-"}, {"1", "-,%d"},  {"0", "%d,%d"}, {"0", "-,-"},  {"1", "%d"},    {"0", "-;%d"},
-        {"0", "-,%dx"}, {"0", "-,x"},  {"0", "-,,%d"}, {"0", "-%d"},   {"2", "%d,-"}, {"0", "-,900"}, {"-1", "%d"},
+        {"0", "-,%dx"}, {"0", "-,x"},  {"0", "-,,%d"}, {"0", "-%d"},   {"2", "%d,-"}, {"-1", "%d"},
     };
     tw_error error;
     twi_comm *c;
@@ -386,6 +386,22 @@ static void sockets_are_what_a_launcher_says(void **state)
     assert_fails(join("0", many, &c, &error), TW_INVALID_ARGUMENT, "expected what tower launch sets");
     close(pair[0]);
     close(pair[1]);
+}
+
+/* Or another file has its number by now. */
+static void a_socket_that_was_closed_on_the_way_is_named(void **state)
+{
+    (void)state;
+    tw_error error;
+    twi_comm *c;
+    char sockets[64], says[64];
+    int file = open("/dev/null", O_RDWR);
+    assert_true(file >= 0);
+    snprintf(sockets, sizeof sockets, "%d,-", file);
+    snprintf(says, sizeof says, "and descriptor %d is no socket: ", file);
+    assert_fails(join("1", sockets, &c, &error), TW_FAILED_PRECONDITION, says);
+    close(file);
+    assert_fails(join("1", sockets, &c, &error), TW_FAILED_PRECONDITION, says);
 }
 
 /* As any other, where a process was begun without its first. */
@@ -467,6 +483,7 @@ int run_sockets(void)
         cmocka_unit_test(who_does_not_read_has_ended),
         cmocka_unit_test(who_is_gone_or_spoiled_ends_the_wait),
         cmocka_unit_test(sockets_are_what_a_launcher_says),
+        cmocka_unit_test(a_socket_that_was_closed_on_the_way_is_named),
         cmocka_unit_test(a_socket_may_have_the_number_zero),
         cmocka_unit_test(threads_have_names),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
