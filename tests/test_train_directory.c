@@ -102,6 +102,16 @@ static void a_run_goes_on_with_the_options_that_it_had(void **state)
     assert_prints("expected MODEL: the network");
 }
 
+/* As where a launcher starts a run again with one task less, which then have more cores each. */
+static void a_run_keeps_its_threads_on_another_number_of_cores(void **state)
+{
+    (void)state;
+    assert_runs(0, "taskset -c 0 " SMALL_RUN "--num-gpus 0 --max-steps 1 --train-dir k0");
+    assert_runs(0, "$T train --resume --train-dir k0 --max-steps 2");
+    assert_runs(0, "grep -c '\"devices\": \"cpu with 1 thread\"' k0/run.json");
+    assert_prints("3"); /* of the whole, and of two sessions */
+}
+
 static void another_kind_of_device_is_named_and_has_to_be_accepted(void **state)
 {
     (void)state;
@@ -343,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_directory_says_what_it_is),
         cmocka_unit_test(a_run_is_found_by_each_of_its_names),
         cmocka_unit_test(a_run_goes_on_with_the_options_that_it_had),
+        cmocka_unit_test(a_run_keeps_its_threads_on_another_number_of_cores),
         cmocka_unit_test(another_kind_of_device_is_named_and_has_to_be_accepted),
         cmocka_unit_test(another_data_set_is_named_and_has_to_be_accepted),
         cmocka_unit_test(another_model_is_named),

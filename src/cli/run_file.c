@@ -209,6 +209,18 @@ bool run_file_presets(const cJSON *run, const char *directory, const char *excep
     return good;
 }
 
+bool run_file_team(const cJSON *run, const char *directory, presets *presets)
+{
+    static const char team[] = "cpu with ";
+    char from[PATH_MAX + 16], threads[16];
+    const char *devices = json_text_of(run, "devices"), *found = devices ? strstr(devices, team) : NULL;
+    if (!found)
+        return true;
+    snprintf(from, sizeof from, "%s/" RUN_FILE, directory);
+    snprintf(threads, sizeof threads, "%d", atoi(found + strlen(team)));
+    return presets_add(presets, from, "cpu-threads", threads, true);
+}
+
 bool checkpoint_text(const char *path, const char *key, char *text, size_t size)
 {
     tw_checkpoint *checkpoint;

@@ -49,6 +49,9 @@ bool run_file_presets(const struct cJSON *run, const char *directory, const char
  * run.json or the checkpoint. Complains and returns false if something cannot be read. */
 bool run_file_presets_of(const char *command, const char *what, const char *train_dir, presets *presets);
 
+/* The threads of its CPU devices, which a run that goes on keeps on any number of cores: its bits depend on them. */
+bool run_file_team(const struct cJSON *run, const char *directory, presets *presets);
+
 /* The text that a checkpoint (of a path, or the latest of a directory) has under a key; false: it has none. */
 bool checkpoint_text(const char *path, const char *key, char *text, size_t size);
 

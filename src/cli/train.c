@@ -68,7 +68,8 @@ static bool read_presets(const void *given, presets *presets)
     bool is_again = again && again[0];
     if (good && directory && (s->resume || is_again || (resume && strcmp(resume, "on") == 0))) {
         cJSON *before = run_file_read("train", directory, &bad);
-        good = !bad && (!before || run_file_presets(before, directory, NULL, presets) ||
+        good = !bad && (!before || ((s->accept_other_bits || run_file_team(before, directory, presets)) &&
+                                    run_file_presets(before, directory, NULL, presets)) ||
                         complain("train", "out of memory"));
         cJSON_Delete(before);
     }
