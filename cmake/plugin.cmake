@@ -2,8 +2,9 @@
 # needs of the library below the devices is compiled into it, and it shows one function.
 set(TOWER_PLUGIN_BASE base/arena.c base/array.c base/c_locale.c base/clock.c base/file.c base/fingerprint.c
     base/groups.c base/log.c base/map.c base/memory.c base/room.c base/status.c base/text.c base/thread.c
-    comm/agree.c comm/exchange.c tensor/attr.c tensor/dtype.c tensor/shape.c tensor/strided.c tensor/tensor.c
-    tensor/variant.c tensor/window.c device/backend.c device/contract.c device/device.c device/kernel.c device/name.c)
+    comm/agree.c comm/exchange.c comm/failure.c tensor/attr.c tensor/dtype.c tensor/shape.c tensor/strided.c
+    tensor/tensor.c tensor/variant.c tensor/window.c device/backend.c device/contract.c device/device.c device/kernel.c
+    device/name.c)
 list(TRANSFORM TOWER_PLUGIN_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)
 
 function(tower_add_plugin target name)
