@@ -14,6 +14,7 @@
 #include <tower/session.h>
 
 enum { MOST = 64, LONGEST = 1 << 22, ONE_OF_WRONG = 127 };
+enum { ONE_OF = UNDER_SANITIZER ? 3 : 1 }; /* of what is fed wrong */
 
 typedef struct reading {
     FILE *file;
@@ -28,7 +29,7 @@ typedef struct reading {
     bool of_wrong;  /* the graphs themselves are made wrong: */
     const char *wrong_graph;
     size_t wrong_size;
-    int refused, given;
+    int tried, refused, given;
     char name[128];
     const char *path;
     long begin; /* of the program's lines in the file */
@@ -273,6 +274,16 @@ static tw_tensor *laid_out(const tw_tensor *from, tw_shape shape)
     return to;
 }
 
+/* Neither the right one nor one that had a smaller number. */
+static bool is_new_shape(tw_shape right, int number, tw_shape shape)
+{
+    tw_shape former;
+    for (int i = 0; i < number && other_shape(right, i, &former); i++)
+        if (tw_shape_equal(former, shape))
+            return false;
+    return !tw_shape_equal(right, shape);
+}
+
 static void run_wrong(reading *r, const tw_feed *feeds, int num_feeds, const tw_output *fetches, int num_fetches)
 {
     tw_tensor *results[MOST] = {NULL};
@@ -291,25 +302,33 @@ static void run_wrong(reading *r, const tw_feed *feeds, int num_feeds, const tw_
         tw_tensor_release(results[i]);
 }
 
-/* One feed in other shapes; with other elements, all, the first and the last. */
+/* With a wrong feed in the shape and of the elements of one that is right: one of so many of them. */
+static void run_with_one(reading *r, tw_feed *feeds, int num_feeds, tw_feed *feed, tw_shape shape, int k,
+                         const tw_output *fetches, int num_fetches)
+{
+    tw_tensor *right = feed->tensor;
+    if (r->tried++ % ONE_OF != 0)
+        return;
+    int64_t last = tw_tensor_elements(right) - 1;
+    feed->tensor = laid_out(right, shape);
+    for (int64_t e = k % 3 == 2 ? last : 0; k >= 0 && e <= (k % 3 == 1 ? 0 : last); e++)
+        change_element(feed->tensor, e, k / 3);
+    run_wrong(r, feeds, num_feeds, fetches, num_fetches);
+    tw_tensor_release(feed->tensor);
+    feed->tensor = right;
+}
+
+/* One feed in other shapes; with other elements, all, the first and the last: of one element that is the same. */
 static void run_with_wrong(reading *r, tw_feed *feeds, int num_feeds, int i, const tw_output *fetches, int num_fetches)
 {
-    tw_shape shape;
-    tw_tensor *right = feeds[i].tensor;
-    for (int k = 0; other_shape(tw_tensor_shape(right), k, &shape); k++) {
-        feeds[i].tensor = laid_out(right, shape);
-        run_wrong(r, feeds, num_feeds, fetches, num_fetches);
-        tw_tensor_release(feeds[i].tensor);
-    }
-    for (int k = 0; k < 3 * OTHERS && tw_tensor_elements(right); k++) {
-        int64_t last = tw_tensor_elements(right) - 1;
-        feeds[i].tensor = laid_out(right, tw_tensor_shape(right));
-        for (int64_t e = k % 3 == 2 ? last : 0; e <= (k % 3 == 1 ? 0 : last); e++)
-            change_element(feeds[i].tensor, e, k / 3);
-        run_wrong(r, feeds, num_feeds, fetches, num_fetches);
-        tw_tensor_release(feeds[i].tensor);
-    }
-    feeds[i].tensor = right;
+    const tw_tensor *right = feeds[i].tensor;
+    tw_shape shape = tw_tensor_shape(right), other;
+    int others = tw_tensor_dtype(right) == TW_BOOL ? 2 : OTHERS;
+    for (int k = 0; other_shape(shape, k, &other); k++)
+        if (is_new_shape(shape, k, other))
+            run_with_one(r, feeds, num_feeds, &feeds[i], other, -1, fetches, num_fetches);
+    for (int k = 0; k < 3 * others && tw_tensor_elements(right); k += tw_tensor_elements(right) == 1 ? 3 : 1)
+        run_with_one(r, feeds, num_feeds, &feeds[i], shape, k, fetches, num_fetches);
 }
 
 /* Each feed, and in their place each constant. */
