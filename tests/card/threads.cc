@@ -26,7 +26,7 @@
 /* Sanitizers would take a jump for a return from all that stands on the stack. */
 #define JUMPS __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
 
-enum { STACK = 256 << 10, WARP = 32 };
+enum { STACK = 256 << 10, WARP = 32, LINE = 64, PAGE = 4096 };
 enum wait { RUNS, AT_BLOCK, AT_WARP };
 
 typedef void *spot[5]; /* where a stack goes on: __builtin_setjmp(), which asks nothing of the system */
@@ -39,6 +39,13 @@ struct fiber {
     unsigned number;  /* of the thread in its block */
     wait waits;
     int turn;         /* which of the two rooms of its warp's values comes next */
+    size_t size;      /* of the stack that is used: tops that all lay alike in their pages would share few lines of a cache */
+
+    fiber()
+    {
+        static std::atomic<size_t> made;
+        size = STACK - made++ * 7 * LINE % PAGE;
+    }
 };
 
 /* Those that no thread of the host has. */
@@ -104,7 +111,7 @@ JUMPS static void begin(fiber *f)
     f->begun = true;
     getcontext(&context);
     context.uc_stack.ss_sp = f->stack.get();
-    context.uc_stack.ss_size = STACK;
+    context.uc_stack.ss_size = f->size;
     context.uc_link = nullptr;
     makecontext(&context, live, 0);
     setcontext(&context);
@@ -134,7 +141,7 @@ static void resume(fiber *f)
 {
     block->current = f;
     f->waits = RUNS;
-    LEAVE(&block->fake, f->stack.get(), STACK);
+    LEAVE(&block->fake, f->stack.get(), f->size);
     change(block->left, f);
     ARRIVE(block->fake, nullptr, nullptr);
 }
