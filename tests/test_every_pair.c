@@ -200,7 +200,7 @@ static void try_type(table *t)
     if (status == TW_OK) {
         t->results = op.outputs[0];
         bool had = true;
-        for (int how = 0; how < NUM_LAYOUTS && had; how++)
+        for (int how = 0; how < (t->num_inputs == 1 ? 1 : NUM_LAYOUTS) && had; how++) /* one input lies in one way */
             had = try_layout(t, (layout)how);
         types_tried += had;
     } else if (status != TW_UNIMPLEMENTED) {
