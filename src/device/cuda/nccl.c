@@ -245,7 +245,7 @@ static tw_status make_part(const twi_prepare *p, const char *name, part **made)
         TWI_LEAVE(twi_fail(p->error, TW_INTERNAL, "%s '%s' has nobody to meet", p->op, p->node));
     TWI_TRY(find_clique(p, devices, count, &a->clique));
     *made = a;
-    if (p->device->absent) /* there it is prepared as well */
+    if (device_of(a->clique, a->rank)->absent) /* there it is prepared as well */
         return TW_OK;
     TWI_TRY(twi_cuda_use(p->device, p->error));
     TWI_CALL(p->device, p->error, cudaEventCreateWithFlags(&a->ready, cudaEventDisableTiming));
