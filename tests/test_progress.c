@@ -357,10 +357,10 @@ static void press_ctrl_c_far_behind(int ahead)
 static void ctrl_c_loses_no_part_of_a_frame_where_the_terminal_is_behind(void **state)
 {
     (void)state;
-    open_terminal(80, 40, "trap '' INT; exec env LC_ALL=C " RUN "--max-steps 1000000 --train-dir b2");
+    open_terminal(80, 40, "trap '' INT; exec env LC_ALL=C " RUN "--cpu-threads 1 --max-steps 1000000 --train-dir b2");
     wait_for_text(LAST_LINE);
     end_of_frame(t.size, 2);
-    for (int ahead = 20; ahead < 500; ahead += 60) {
+    for (int ahead = 20; ahead < 500; ahead += 120) {
         size_t from = t.size;
         press_ctrl_c_far_behind(ahead);
         const char *echo;
