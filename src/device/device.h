@@ -75,6 +75,8 @@ struct twi_device {
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */
+    char arithmetic[96];                    /* what it computes with, if the same kernels may give other bits with another
+                                               library or processor: the same in all tasks. "" if nothing is known */
     int threads;                            /* of its team; part of what makes devices "of one kind" */
     const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
     int num_cores;

@@ -4,6 +4,7 @@
 #include "device/tasks.h"
 
 #include "base/fingerprint.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "comm/comm.h"
 
@@ -90,7 +91,8 @@ static void describe_device(const void *user, size_t i, char *text, size_t size)
 {
     const tw_devices *set = user;
     if (i < (size_t)set->count)
-        snprintf(text, size, "%s: %s", set->items[i]->text, set->items[i]->description);
+        snprintf(text, size, "%s: %s%s%s", set->items[i]->text, set->items[i]->description,
+                 set->items[i]->arithmetic[0] ? ", " : "", set->items[i]->arithmetic);
 }
 
 static void describe_version(const void *user, size_t i, char *text, size_t size)
@@ -117,7 +119,8 @@ static tw_status compare_devices(const tw_devices *set, tw_error *error)
         return twi_fail_memory(error, "opening devices");
     for (int i = 0; i < set->count; i++) {
         /* Cores are bound where they are; what the others plan for is the size of the team. */
-        snprintf(text, sizeof text, "%s %s %d", set->items[i]->text, set->items[i]->ops->kind, set->items[i]->threads);
+        const twi_device *d = set->items[i];
+        snprintf(text, sizeof text, "%s %s %d %s", d->text, d->ops->kind, d->threads, d->arithmetic);
         hashes[i] = twi_fingerprint(text, strlen(text));
     }
     tw_status status = twi_comm_compare(set->comm, &(twi_comm_list){hashes, (size_t)set->count, describe_device, set},
@@ -126,10 +129,56 @@ static tw_status compare_devices(const tw_devices *set, tw_error *error)
     return status;
 }
 
+/* What only its own task knows of a device. */
+typedef struct own_facts {
+    char uuid[sizeof((twi_device_name *)NULL)->uuid], description[sizeof((twi_device *)NULL)->description];
+} own_facts;
+
+static tw_status share_facts(const tw_devices *set, twi_device *d, tw_error *error)
+{
+    own_facts facts = {{0}};
+    memcpy(facts.uuid, d->name.uuid, sizeof facts.uuid);
+    memcpy(facts.description, d->description, sizeof facts.description);
+    tw_status status = twi_comm_share(set->comm, d->task, &facts, sizeof facts, "what its devices are", error);
+    memcpy(d->name.uuid, facts.uuid, sizeof facts.uuid);
+    memcpy(d->description, facts.description, sizeof facts.description);
+    return status;
+}
+
+/* The first of another task that comes before d and is the same card; NULL: there is none. */
+static const twi_device *same_card(const tw_devices *set, const twi_device *d)
+{
+    for (int i = 0; i < set->count && d->name.uuid[0]; i++)
+        if (set->items[i]->task < d->task && strcmp(set->items[i]->name.uuid, d->name.uuid) == 0)
+            return set->items[i];
+    return NULL;
+}
+
+/* Each task of a machine sees all its cards, unless it is told which are its own. */
+static void say_same_card(const tw_devices *set)
+{
+    const twi_device *other = NULL;
+    int i = -1;
+    while (++i < set->count && !other)
+        other = set->items[i]->absent ? NULL : same_card(set, set->items[i]);
+    if (other)
+        twi_log(TWI_LOG_WARNING,
+                "%s and %s are one card, %s, on which tasks %d and %d take turns: CUDA_VISIBLE_DEVICES gives each task cards "
+                "of its own",
+                other->text, set->items[i - 1]->text, other->name.uuid, other->task, set->task);
+}
+
 tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
 {
     tw_status status = compare_versions(set, error);
-    return status == TW_OK ? compare_devices(set, error) : status;
+    if (status == TW_OK)
+        status = compare_devices(set, error);
+    for (int i = 0; i < set->count && status == TW_OK; i++)
+        if (set->items[i]->name.uuid[0])
+            status = share_facts(set, set->items[i], error);
+    if (status == TW_OK)
+        say_same_card(set);
+    return status;
 }
 
 int tw_task_started(int *tasks)

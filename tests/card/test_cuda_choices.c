@@ -418,6 +418,7 @@ static void what_the_first_task_has_timed_all_take(void **state)
     assert_int_equal(found[1].engines[4], 2);
     assert_int_equal(found[1].algorithms[2], 2);
     assert_message(found[1].log, "cudnn's algorithm 4, 1.0000 ms, task 0's");
+    assert_message(found[1].log, "on which tasks 0 and 1 take turns");
 }
 
 static void an_algorithm_that_only_the_first_task_has_ends_both(void **state)

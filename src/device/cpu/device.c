@@ -7,6 +7,7 @@
 #include "base/room.h"
 #include "device/backend.h"
 #include "device/cpu/copy.h"
+#include "device/cpu/library/onednn.h"
 #include "device/cpu/team.h"
 
 #include <errno.h>
@@ -163,6 +164,7 @@ static twi_device *cpu_create(const twi_options *options, int index, int number,
     d->num_cores = share.bound;
     snprintf(d->description, sizeof d->description, "CPU, %d thread%s%s", d->threads, d->threads == 1 ? "" : "s",
              share.bound ? " on cores of its own" : "");
+    twi_dnnl_about(d->arithmetic, sizeof d->arithmetic);
     return d;
 }
 

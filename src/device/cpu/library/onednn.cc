@@ -5,6 +5,7 @@
 #include "base/room.h"
 #include "device/cpu/team.h"
 
+#include <cstdio>
 #include <new>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -373,6 +374,25 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
     } catch (...) {
         return twi_fail(error, TW_INTERNAL, "oneDNN: '%s' threw", p->implementation.c_str());
     }
+}
+
+void twi_dnnl_about(char *text, size_t size)
+{
+    const dnnl_version_t *version = dnnl_version();
+    const char *name = "";
+    switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41: name = "SSE41 "; break;
+    case dnnl_cpu_isa_avx: name = "AVX "; break;
+    case dnnl_cpu_isa_avx2: name = "AVX2 "; break;
+    case dnnl_cpu_isa_avx2_vnni: name = "AVX2_VNNI "; break;
+    case dnnl_cpu_isa_avx512_core: name = "AVX512_CORE "; break;
+    case dnnl_cpu_isa_avx512_core_vnni: name = "AVX512_CORE_VNNI "; break;
+    case dnnl_cpu_isa_avx512_core_bf16: name = "AVX512_CORE_BF16 "; break;
+    case dnnl_cpu_isa_avx512_core_amx: name = "AVX512_CORE_AMX "; break;
+    default: break;
+    }
+    snprintf(text, size, "oneDNN %d.%d.%d with the instructions %s(%#x)", version->major, version->minor, version->patch,
+             name, static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
 }
 
 bool twi_dnnl_has_type(tw_dtype dtype)

@@ -52,6 +52,8 @@ typedef struct twi_dnnl twi_dnnl;
 tw_status twi_dnnl_create(const twi_dnnl_spec *spec, twi_dnnl **out, tw_error *error);
 void twi_dnnl_destroy(twi_dnnl *primitive); /* NULL is fine */
 size_t twi_dnnl_workspace(const twi_dnnl *primitive); /* bytes twi_dnnl_run() needs, aligned to 64 */
+/* What decides its bits: "oneDNN 2.6.3 with the instructions AVX2 (0x7)"; ONEDNN_MAX_CPU_ISA asks for fewer. */
+void twi_dnnl_about(char *text, size_t size);
 /* Name of the implementation the library chose ("brgconv:avx512_core"). Borrowed. */
 const char *twi_dnnl_implementation(const twi_dnnl *primitive);
 
