@@ -39,7 +39,7 @@ struct fiber {
     unsigned number;  /* of the thread in its block */
     wait waits;
     int turn;         /* which of the two rooms of its warp's values comes next */
-    size_t size;      /* of the stack that is used: tops that all lay alike in their pages would share few lines of a cache */
+    size_t size;      /* of its stack: tops that all lay alike in their pages would share few lines of a cache */
 
     fiber()
     {
