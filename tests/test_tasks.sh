@@ -395,6 +395,13 @@ END
         fail "the other version is not told"
 fi
 
+# And who computes with other instructions.
+ONEDNN_MAX_CPU_ISA=SSE41 launch --tasks 2 -- bash -c '[ "$TOWER_TASK" = 0 ] || export ONEDNN_MAX_CPU_ISA=AVX2; exec "$@"' \
+    bash "$tower" "${options[@]}" --train-dir instructions --max-steps 2 > instructions.log 2>&1
+[ $? -eq 1 ] || fail "tasks that compute with other instructions trained"
+grep -q "tasks differ in their devices: task 1 has '.*oneDNN .* with the instructions AVX2 .* SSE41" instructions.log ||
+    fail "the other instructions are not told"
+
 wait "$waits"
 [ $? -eq 143 ] || fail "a step that waits and is asked to end: the launcher did not end with 143"
 grep -q '^tower run: asked to end by signal 15, but task 0 has waited .* for .* of task 1' empty.log ||
