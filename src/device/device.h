@@ -75,8 +75,8 @@ struct twi_device {
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */
-    char arithmetic[96];                    /* what it computes with, if the same kernels may give other bits with another
-                                               library or processor: the same in all tasks. "" if nothing is known */
+    char arithmetic[96];                    /* what it computes with, where another library or processor may give
+                                               other bits: the same in all tasks. "" if nothing is known */
     int threads;                            /* of its team; part of what makes devices "of one kind" */
     const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
     int num_cores;
@@ -87,8 +87,8 @@ struct twi_device {
     bool is_host;                           /* its memory may be read and written by anybody on the host */
     int task;                               /* the process it is in, as comm.h numbers them; name.task: in its job */
     bool absent;                            /* another task's (tasks.h): nothing runs on it here */
-    struct twi_device *stand_in;            /* of one that is absent the like one of this task: its kernels are asked and
-                                               prepared there, which costs once what all tasks need; else NULL */
+    struct twi_device *stand_in;            /* of one that is absent the like one of this task, where its kernels are
+                                               asked and prepared, once for all that are alike; else NULL */
 };
 
 /* A set of devices in order of creation: CPUs first, then GPUs, each type by number. */

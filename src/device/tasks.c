@@ -163,8 +163,8 @@ static void say_same_card(const tw_devices *set)
         other = set->items[i]->absent ? NULL : same_card(set, set->items[i]);
     if (other)
         twi_log(TWI_LOG_WARNING,
-                "%s and %s are one card, %s, on which tasks %d and %d take turns: CUDA_VISIBLE_DEVICES gives each task cards "
-                "of its own",
+                "%s and %s are one card, %s, on which tasks %d and %d take turns: CUDA_VISIBLE_DEVICES gives each task "
+                "cards of its own",
                 other->text, set->items[i - 1]->text, other->name.uuid, other->task, set->task);
 }
 

@@ -428,8 +428,8 @@ static void an_algorithm_that_only_the_first_task_has_ends_both(void **state)
     only_of_the_second = "CARD_TUNED";
     start_two(found);
     only_of_the_second = NULL;
-    assert_message(found[1].failure, "cudnn's algorithm 4, which task 0 has chosen on its Made-up Card, is not there on "
-                                     "task 1's Made-up Card");
+    assert_message(found[1].failure, "cudnn's algorithm 4, which task 0 has chosen on its Made-up Card, is not there "
+                                     "on task 1's Made-up Card");
     assert_message(found[0].failure, "task 1");
 }
 

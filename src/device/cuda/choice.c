@@ -306,12 +306,13 @@ static tw_status take_told(twi_cuda_device *c, const twi_contest *contest, const
         return twi_fail(error, t->status, "task 0: %s", t->error.message);
     if (strcmp(t->choice.key, contest->key) != 0 || strcmp(t->maker, contest->maker) != 0)
         return twi_fail(error, TW_FAILED_PRECONDITION,
-                        "node '%s': tasks differ in what they choose algorithms for: task 0 has %s '%s', task %d %s '%s'",
+                        "node '%s': tasks differ in what they choose algorithms for: task 0 has %s '%s', "
+                        "task %d %s '%s'",
                         contest->node, t->maker, t->choice.key, contest->comm->task, contest->maker, contest->key);
     if (t->version != contest->version)
         return twi_fail(error, TW_FAILED_PRECONDITION,
-                        "node '%s': tasks differ in their %s: task 0 has version %zu, task %d %zu, and what it calls by "
-                        "the same number may be another algorithm",
+                        "node '%s': tasks differ in their %s: task 0 has version %zu, task %d %zu, and what it calls "
+                        "by the same number may be another algorithm",
                         contest->node, contest->maker, t->version, contest->comm->task, contest->version);
     tw_status status = take_known(contest, &t->choice, winner, &taken, error);
     if (status != TW_OK || taken) {

@@ -11,8 +11,8 @@
  * timing. The file lies in $XDG_CACHE_HOME/tower or ~/.cache/tower; TOWER_ALGORITHM_CACHE=off leaves it alone.
  *
  * Of several tasks that prepare the same nodes the first chooses, by its card and its file, and the others take that:
- * other algorithms would be other bits. Where a task prepares by itself (a loop whose rounds are planned when they come,
- * a function of a data set) nobody can be asked, and it is the library's first, which is the same for all. */
+ * other algorithms would be other bits. Where a task prepares by itself (a loop whose rounds are planned when they
+ * come, a function of a data set) nobody can be asked, and it is the library's first, which is the same for all. */
 #ifndef TWI_CUDA_CHOICE_H
 #define TWI_CUDA_CHOICE_H
 

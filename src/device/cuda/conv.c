@@ -399,7 +399,8 @@ static tw_status choose_engine(twi_prepare *p, convolution *c)
     size_t bytes[4];
     twi_candidate winner;
     twi_contest contest = {.maker = "cudnn", .version = c->library ? c->library->cudnnGetVersion() : 0,
-                           .node = p->node, .comm = p->comm, .user = c, .next = next_engine, .run = try_engine, .drop = drop_engine};
+                           .node = p->node, .comm = p->comm, .user = c, .next = next_engine, .run = try_engine,
+                           .drop = drop_engine};
     measure_operands(c, bytes);
     contest.bytes = bytes[0] + bytes[1] + bytes[2] + bytes[3] + 3 * pooled_bytes(c);
     if (c->pooled)

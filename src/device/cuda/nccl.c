@@ -101,7 +101,7 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
     return TW_OK;
 }
 
-/* Makes what is not there, or, in one process, what is over. What fails while cards are at work ends their run first. */
+/* Makes what is not there, or, in one process, what is over. What fails while cards work ends their run first. */
 static tw_status open_world(clique *c, tw_error *error)
 {
     tw_status status = c->world ? twi_nccl_check(c->world, error) : TW_OK;

@@ -378,7 +378,7 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
 
 void twi_dnnl_about(char *text, size_t size)
 {
-    const dnnl_version_t *version = dnnl_version();
+    const dnnl_version_t *v = dnnl_version();
     const char *name = "";
     switch (dnnl_get_effective_cpu_isa()) {
     case dnnl_cpu_isa_sse41: name = "SSE41 "; break;
@@ -391,8 +391,8 @@ void twi_dnnl_about(char *text, size_t size)
     case dnnl_cpu_isa_avx512_core_amx: name = "AVX512_CORE_AMX "; break;
     default: break;
     }
-    snprintf(text, size, "oneDNN %d.%d.%d with the instructions %s(%#x)", version->major, version->minor, version->patch,
-             name, static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+    snprintf(text, size, "oneDNN %d.%d.%d with the instructions %s(%#x)", v->major, v->minor, v->patch, name,
+             static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
 }
 
 bool twi_dnnl_has_type(tw_dtype dtype)
