@@ -30,7 +30,8 @@ typedef struct twi_comm twi_comm;
 typedef struct twi_comm_watcher {
     void (*lost)(void *user, tw_status status, const char *why);
     void *user;
-    struct twi_comm_watcher *next; /* the comm's */
+    struct twi_comm_watcher *next; /* both the comm's */
+    bool told;
 } twi_comm_watcher;
 
 typedef struct twi_comm_ops {
@@ -54,8 +55,9 @@ typedef struct twi_comm_ops {
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);
     /* For who may wait for something else than another task when all fails: w->lost() is called then, once, by a thread
-     * of the comm's, when the others have been told, and who waits for another task has had the time to end by itself.
-     * Behind unwatch() no call is left. */
+     * of the comm's, when the others have been told, and who waits for another task has had the time to end by itself;
+     * or by watch(), if that has been. Behind unwatch() no call is left: so whoever calls it holds no lock that any who
+     * watches takes when he is told. */
     void (*watch)(twi_comm *c, twi_comm_watcher *w);
     void (*unwatch)(twi_comm *c, twi_comm_watcher *w); /* one that does not watch is fine */
     void (*close)(twi_comm *c);                  /* frees c */

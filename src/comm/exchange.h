@@ -128,7 +128,7 @@ struct twi_exchange {
     char reason[TWI_REASON];
     tw_status status;
     int whose;
-    pthread_mutex_t watching; /* guards both, and is held while they are called */
+    pthread_mutex_t watching; /* held while they are called, of which none leaves meanwhile; they are under the lock */
     twi_comm_watcher *watchers;
     bool told_watchers;
     pthread_t beats;

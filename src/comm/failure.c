@@ -368,6 +368,20 @@ static void look_for_silence(twi_exchange *x)
         fail_for_silence(x, late, "");
 }
 
+/* NULL: all have been told, and who comes now is told when he does. */
+static twi_comm_watcher *find_untold(twi_exchange *x)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_comm_watcher *w = x->watchers;
+    while (w && w->told)
+        w = w->next;
+    if (w)
+        w->told = true;
+    x->told_watchers = !w;
+    pthread_mutex_unlock(&x->lock);
+    return w;
+}
+
 /* Who waits for another task ends by itself meanwhile, and says at which node. */
 static void tell_watchers(twi_exchange *x)
 {
@@ -375,32 +389,35 @@ static void tell_watchers(twi_exchange *x)
     for (int64_t begin = twi_monotonic_ns(); twi_seconds_since(begin) < later && !atomic_load(&x->closing);)
         twi_sleep_ns(1000000);
     pthread_mutex_lock(&x->watching);
-    for (twi_comm_watcher *w = x->watchers; w; w = w->next)
+    for (twi_comm_watcher *w; (w = find_untold(x));)
         w->lost(w->user, x->status, x->reason); /* which change no more */
-    x->told_watchers = true;
     pthread_mutex_unlock(&x->watching);
 }
 
+/* Who watches from now on may hold locks that those who are told take. */
 void twi_exchange_watch(twi_comm *c, twi_comm_watcher *w)
 {
     twi_exchange *x = (twi_exchange *)c;
-    pthread_mutex_lock(&x->watching);
+    pthread_mutex_lock(&x->lock);
     w->next = x->watchers;
     x->watchers = w;
-    if (x->told_watchers)
+    bool late = w->told = x->told_watchers;
+    pthread_mutex_unlock(&x->lock);
+    if (late)
         w->lost(w->user, x->status, x->reason);
-    pthread_mutex_unlock(&x->watching);
 }
 
 void twi_exchange_unwatch(twi_comm *c, twi_comm_watcher *w)
 {
     twi_exchange *x = (twi_exchange *)c;
     pthread_mutex_lock(&x->watching);
+    pthread_mutex_lock(&x->lock);
     for (twi_comm_watcher **at = &x->watchers; *at; at = &(*at)->next)
         if (*at == w) {
             *at = w->next;
             break;
         }
+    pthread_mutex_unlock(&x->lock);
     pthread_mutex_unlock(&x->watching);
 }
 

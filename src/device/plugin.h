@@ -23,6 +23,7 @@
     X(twi_backend)                                                                                                     \
     X(twi_comm_way)                                                                                                    \
     X(twi_comm_ops)                                                                                                    \
+    X(twi_comm_watcher)                                                                                                \
     X(twi_comm)                                                                                                        \
     X(twi_backend_option)                                                                                              \
     X(twi_options)                                                                                                     \

@@ -31,7 +31,7 @@ long card_calls(void);            /* since the last card_fail_at() */
 const char *card_failed(void);    /* name of the call that was made to fail, names of all that were; "" */
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
 long card_count(const char *what); /* how often a call ("call ahead": by the plug-in's thread that works ahead), or
-                                      "kernel", "node" (of a graph that is launched), has been seen;
+                                      "kernel", "node" (of a graph that is launched), a "failure", has been seen;
                                       "depth": nodes on the longest way through each graph that was made,
                                       "copy on a card": from there to there;
                                       "connection": queues of the card's that streams share */

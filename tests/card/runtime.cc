@@ -61,6 +61,7 @@ bool card::fails(const char *call)
     counted.calls++;
     if (!counted.fail_at || counted.calls < counted.fail_at || (counted.calls > counted.fail_at && !counted.for_good))
         return false;
+    counted.seen["failure"]++;
     std::string name = call;
     if (size_t version = name.find("_v2"); version != std::string::npos)
         name.resize(version); /* cuda.h gives some calls a newer version's name */
@@ -85,6 +86,7 @@ void card::seen(const char *what)
 
 extern "C" void card_fail_at(long n)
 {
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
     counted.calls = 0;
     counted.fail_at = n;
     counted.for_good = false;
@@ -93,6 +95,7 @@ extern "C" void card_fail_at(long n)
 
 extern "C" void card_fail_among(const char *calls, long n)
 {
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
     card_fail_at(n);
     counted.among = calls;
 }
@@ -155,7 +158,7 @@ extern "C" cudaError_t cudaPeekAtLastError(void)
 
 extern "C" const char *cudaGetErrorString(cudaError_t code)
 {
-    static char text[64];
+    static thread_local char text[64];
     snprintf(text, sizeof text, "made-up error %d", (int)code);
     return code == cudaErrorMemoryAllocation ? "out of memory" : text;
 }

@@ -194,6 +194,10 @@ static tw_status find_clique(const twi_prepare *p, const int64_t *devices, int c
     clique *c = *found = r->object;
     if (status != TW_OK || !is_to_open(c))
         return status;
+    if (c->own < c->count && !p->comm)
+        return twi_fail(p->error, TW_UNIMPLEMENTED,
+                        "%s '%s': NCCL between tasks works in what all tasks plan at the same moment, not in a loop "
+                        "whose rounds are planned as they come, or in a queue runner", p->op, p->node);
     pthread_mutex_lock(&c->lock);
     if (!c->world || c->over)
         status = open_world(c, p->error);
