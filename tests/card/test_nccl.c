@@ -494,10 +494,43 @@ static int same_sums_over_tasks(long unused)
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
 
+/* Ranks that go to and fro between the tasks. */
+static int in_turns(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_output x[4];
+    tw_graph *g = tw_graph_create();
+    tw_device_options options = TW_SIZED(tw_device_options);
+    options.tasks = true;
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    for (int i = 0; i < 4; i++)
+        TW_DEVICE(g, "/job:worker/task:%d/gpu:%d", i % 2, i / 2)
+            x[i] = tw_nccl_all_reduce(g, tw_neg(g, tw_scalar(g, (float)i + 1)), 4, "a");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    for (int times = 0; times < 2; times++) {
+        tw_tensor *values[4] = {0};
+        if (tw_session_run(session, NULL, 0, x, 4, values, &error) != TW_OK)
+            return complain("fails", error.message);
+        for (int i = 0; i < 4; i++) {
+            if (tw_tensor_value(values[i], 0) != -10)
+                return complain("another sum", "");
+            tw_tensor_release(values[i]);
+        }
+    }
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
 static void cards_of_two_tasks_reduce_to_what_the_host_does(void **state)
 {
     (void)state;
     assert_int_equal(in_two_tasks(same_sums_over_tasks, 0), FINE);
+    assert_int_equal(in_two_tasks(in_turns, 0), FINE);
 }
 
 /* The two take turns at what goes wrong. */
