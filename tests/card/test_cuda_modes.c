@@ -1,6 +1,6 @@
 /* Every way of keeping variables and of bringing gradients together on two cards trains as on the CPU: all variables
  * after some steps, those of both towers among them. On cards that are not there (card.h). As two tasks, started with
- * the word "tasks": on a card of each task to the bit as on one card. */
+ * the word "tasks": on a card of each task to the bit as on one card, every second of them, or with "every" all. */
 #include "testing.h"
 
 #include "card.h"
@@ -67,6 +67,7 @@ static void drop(values *v)
 typedef enum place { ON_CPU, ON_CARDS, ON_CARDS_OF_TASKS } place;
 
 static int cards = TOWERS;        /* of a process */
+static bool every;               /* of those that tasks try */
 static tw_devices *of_all_tasks; /* which a process joins once; NULL: there is this one */
 
 static tw_devices *open_devices(place where)
@@ -191,7 +192,7 @@ static void every_mode_of_update_trains_on_two_cards_as_on_the_cpu(void **state)
 static void every_mode_of_update_trains_on_cards_of_two_tasks_as_on_one(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+    for (size_t i = !every; i < sizeof modes / sizeof *modes; i += every ? 1 : 2)
         check_tasks(&modes[i]);
 }
 
@@ -208,9 +209,9 @@ static const mode reductions[] = {
     {"bfloat16 on the way", .average.wire = TW_BFLOAT16},
 };
 
-static void check_reductions(void (*check_one)(const mode *))
+static void check_reductions(void (*check_one)(const mode *), bool all)
 {
-    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
+    for (size_t i = !all; i < sizeof reductions / sizeof *reductions; i += all ? 1 : 2) {
         mode m = reductions[i];
         m.variables.update = TW_UPDATE_REPLICATED;
         check_one(&m);
@@ -220,13 +221,13 @@ static void check_reductions(void (*check_one)(const mode *))
 static void every_reduction_trains_on_two_cards_as_on_the_cpu(void **state)
 {
     (void)state;
-    check_reductions(check);
+    check_reductions(check, true);
 }
 
 static void every_reduction_trains_on_cards_of_two_tasks_as_on_one(void **state)
 {
     (void)state;
-    check_reductions(check_tasks);
+    check_reductions(check_tasks, every);
 }
 
 /* Algorithms that have been chosen need not be timed again. */
@@ -262,6 +263,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_reduction_trains_on_cards_of_two_tasks_as_on_one),
     };
     bool as_task = argc > 1 && strcmp(argv[1], "tasks") == 0;
+    every = argc > 2 && strcmp(argv[2], "every") == 0;
     cards = as_task ? 1 : TOWERS;
     setenv("CARD_COUNT", as_task ? "1" : "2", 1);
     return as_task ? cmocka_run_group_tests(of_tasks, open_all, close_all)
