@@ -157,15 +157,16 @@ static const twi_device *same_card(const tw_devices *set, const twi_device *d)
 /* Each task of a machine sees all its cards, unless it is told which are its own. */
 static void say_same_card(const tw_devices *set)
 {
-    const twi_device *other = NULL;
-    int i = -1;
-    while (++i < set->count && !other)
-        other = set->items[i]->absent ? NULL : same_card(set, set->items[i]);
-    if (other)
+    for (int i = 0; i < set->count; i++) {
+        const twi_device *d = set->items[i], *other = d->absent ? NULL : same_card(set, d);
+        if (!other)
+            continue;
         twi_log(TWI_LOG_WARNING,
                 "%s and %s are one card, %s, on which tasks %d and %d take turns: CUDA_VISIBLE_DEVICES gives each task "
                 "cards of its own",
-                other->text, set->items[i - 1]->text, other->name.uuid, other->task, set->task);
+                other->text, d->text, d->name.uuid, other->task, d->task);
+        return;
+    }
 }
 
 tw_status twi_devices_compare(const tw_devices *set, tw_error *error)

@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include "card.h"
+#include "two_tasks.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -374,16 +375,10 @@ static void off_leaves_the_folder_alone(void **state)
 static int sockets[2];
 static const char *only_of_the_second; /* a variable of its environment; NULL: none */
 
-/* As `tower launch` does it. To the second's clock other algorithms are the fastest. */
-static void become_task(int task)
+/* To the second's clock other algorithms are the fastest. */
+static void become_one_of_two(int task)
 {
-    char text[2][16];
-    snprintf(text[0], sizeof text[0], "-,%d", sockets[0]);
-    snprintf(text[1], sizeof text[1], "%d,-", sockets[1]);
-    close(sockets[1 - task]);
-    setenv("TOWER_TASK", task ? "1" : "0", 1);
-    setenv("TOWER_TASK_SOCKETS", text[task], 1);
-    setenv("CARD_COUNT", "1", 1);
+    become_task(task, sockets, "1");
     if (task == 0)
         return;
     card_takes("engine 4", 3);
@@ -398,7 +393,7 @@ static void start_two(seen found[2])
     started tasks[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     for (int task = 0; task < 2; task++)
-        tasks[task] = begin(&options, become_task, task);
+        tasks[task] = begin(&options, become_one_of_two, task);
     close(sockets[0]);
     close(sockets[1]);
     for (int task = 0; task < 2; task++)

@@ -2,6 +2,7 @@
  * calls that fail, and of cards that do not come. The driver is asked once a process, so each try has one of its
  * own. */
 #include "failing_calls.h"
+#include "two_tasks.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -453,12 +454,7 @@ static int in_two_tasks(int (*test)(long), long n)
         assert_true(children[i] >= 0);
         if (children[i] > 0)
             continue;
-        char sockets[40];
-        snprintf(sockets, sizeof sockets, i == 0 ? "-,%d" : "%d,-", pair[i]);
-        close(pair[1 - i]);
-        setenv("TOWER_TASK", i == 0 ? "0" : "1", 1);
-        setenv("TOWER_TASK_SOCKETS", sockets, 1);
-        setenv("CARD_COUNT", "2", 1);
+        become_task(i, pair, "2");
         alarm(PATIENCE);
         task = i;
         _exit(test(n));
