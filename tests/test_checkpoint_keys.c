@@ -594,6 +594,49 @@ static void another_origin_is_refused_unless_it_may_change(void **state)
     remembered_close(&ground);
 }
 
+/* Another oneDNN, or the same with other instructions, adds in another order. */
+static void another_arithmetic_is_refused_unless_it_may_change(void **state)
+{
+    (void)state;
+    char from[128], old[128], older[128], message[400];
+    tw_error error = {0};
+    remembered_ground ground = open_ground();
+    remembered_run run = {"", {.towers = 2}};
+    tw_trainer_options options = remembered_options(&run, &ground);
+    const char *now = tw_devices_info(ground.devices, 0).arithmetic;
+    tw_trainer *trainer = NULL;
+    options.tower_devices = (const char *const[]){"/cpu:0"};
+    options.num_tower_devices = 1;
+    assert_non_null(strstr(now, "oneDNN "));
+    assert_string_equal(saved(&options, "tower/arithmetic"), now);
+    save_run(&options, "arithmetic", from);
+    snprintf(old, sizeof old, "%s/abacus", folder);
+    snprintf(older, sizeof older, "%s/before", folder);
+    forge(from, old, (tw_named_tensor[]){{"tower/arithmetic", text("an abacus")}}, 1);
+    forge(from, older, (tw_named_tensor[]){{"tower/arithmetic", text("")}}, 1); /* as before there was the key */
+
+    const char *names[] = {"/cpu:0"};
+    options = go_on(&ground, old);
+    options.tower_devices = names;
+    options.num_tower_devices = 1;
+    assert_int_equal(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT);
+    snprintf(message, sizeof message, "was made by arithmetic of an abacus, and this run has %s: sums would be", now);
+    assert_non_null(strstr(error.message, message));
+    options.accept_other_bits = true;
+    trainer = open_trainer(options);
+    snprintf(message, sizeof message, "arithmetic of %s instead of an abacus", now);
+    assert_string_equal(tw_trainer_changes(trainer), message);
+    tw_trainer_destroy(trainer);
+
+    options = go_on(&ground, older);
+    options.tower_devices = names;
+    options.num_tower_devices = 1;
+    trainer = open_trainer(options);
+    assert_string_equal(tw_trainer_changes(trainer), "");
+    tw_trainer_destroy(trainer);
+    remembered_close(&ground);
+}
+
 static void origins_are_texts_of_at_most_255_bytes(void **state)
 {
     (void)state;
@@ -787,6 +830,7 @@ int main(void)
         cmocka_unit_test(what_no_rule_has_is_refused_by_its_number),
         cmocka_unit_test(another_revision_or_processor_is_named_and_not_refused),
         cmocka_unit_test(another_origin_is_refused_unless_it_may_change),
+        cmocka_unit_test(another_arithmetic_is_refused_unless_it_may_change),
         cmocka_unit_test(origins_are_texts_of_at_most_255_bytes),
         cmocka_unit_test(a_run_begins_anew_only_where_there_is_no_checkpoint),
         cmocka_unit_test(keys_of_unusual_runs_are_of_these_alone),

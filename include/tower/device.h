@@ -87,6 +87,8 @@ typedef struct tw_device_info {
     int multiprocessors;
     int part, parts;         /* it is this part, from 0, of a GPU that is divided into so many; parts 0: a whole one */
     int task;                /* whose device it is, as tw_devices_task() numbers them */
+    const char *arithmetic;  /* what it computes with, where another would give other bits: a library's version and
+                                instructions; "" where nothing does. Borrowed from the set */
 } tw_device_info;
 
 /* Fills in what is known of device i, from 0: CPU devices first. TW_OUT_OF_RANGE beyond the last. */
@@ -95,7 +97,7 @@ TW_API tw_status tw_devices_describe(const tw_devices *devices, int i, tw_device
 static inline tw_device_info tw_devices_info(const tw_devices *devices, int i)
 {
     tw_device_info info = TW_SIZED(tw_device_info);
-    info.name = info.type = info.kind = info.description = info.model = info.uuid = info.pci = "";
+    info.name = info.type = info.kind = info.description = info.model = info.uuid = info.pci = info.arithmetic = "";
     tw_devices_describe(devices, i, &info, NULL);
     return info;
 }

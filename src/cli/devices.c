@@ -95,6 +95,8 @@ static tw_status print_json(tw_devices *devices, bool links, tw_error *error)
         json_text(&out, "type", info.type);
         json_text(&out, "kind", info.kind);
         json_text(&out, "description", info.description);
+        if (info.arithmetic[0])
+            json_text(&out, "arithmetic", info.arithmetic);
         json_integer(&out, "threads", info.threads);
         json_integer(&out, "memory_total_bytes", (int64_t)info.memory_total);
         json_integer(&out, "memory_limit_bytes", (int64_t)info.memory_limit);

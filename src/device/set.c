@@ -336,6 +336,7 @@ tw_status tw_devices_describe(const tw_devices *devices, int i, tw_device_info *
         .model = "",
         .uuid = d->name.uuid,
         .pci = "",
+        .arithmetic = d->arithmetic,
         .task = d->task,
     };
     if (d->ops->describe)

@@ -218,7 +218,7 @@ tw_status twi_origin_check(tw_trainer *t, tw_checkpoint *checkpoint, const tw_da
                            tw_error *error);
 /* Among several tasks: each has read its own, and example k must be the same whoever reads it. */
 tw_status twi_data_agree(tw_devices *devices, const tw_dataset *dataset, const char *what, tw_error *error);
-enum { TWI_NUM_ORIGINS = 7 };
+enum { TWI_NUM_ORIGINS = 8 };
 tw_status twi_origin_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_ORIGINS], tw_error *error);
 
 /* The checkpoint to resume from; NULL if there is none. */

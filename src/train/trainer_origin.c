@@ -12,6 +12,7 @@
 #define DATA_SET "tower/data_set"
 #define DATA_DIGEST "tower/data_digest"
 #define DEVICES "tower/devices"
+#define ARITHMETIC "tower/arithmetic"
 #define VERSION "tower/version"
 #define REVISION "tower/revision"
 #define PROCESSOR "tower/processor"
@@ -61,42 +62,62 @@ static void say_device(const tw_device_info *info, char text[TEXT_SIZE])
         snprintf(text, TEXT_SIZE, "%s", info->kind);
 }
 
-char *tw_trainer_device_text(const tw_trainer *t, char *text, size_t size)
+/* By which libraries and instructions: "oneDNN 3.1.1 with the instructions AVX2". */
+static void say_arithmetic(const tw_device_info *info, char text[TEXT_SIZE])
 {
-    TWI_NEED_OR(text, NULL);
+    snprintf(text, TEXT_SIZE, "%s", info->arithmetic);
+}
+
+/* What is said of the devices that towers run on, each thing once. */
+static void say_of_towers(const tw_trainer *t, void (*say)(const tw_device_info *, char *), char *text, size_t size)
+{
     size_t used = 0;
-    if (size)
-        text[0] = 0;
-    TWI_NEED_OR(t, text);
+    text[0] = 0;
     for (int i = 0; i < t->towers.count && used < size; i++) {
         char one[TEXT_SIZE];
         int number = tw_devices_find(t->devices, tw_trainer_tower_device(t, i));
         if (number < 0)
             continue;
         tw_device_info info = tw_devices_info(t->devices, number);
-        say_device(&info, one);
+        say(&info, one);
         if (!strstr(text, one))
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " and " : "", one);
     }
+}
+
+char *tw_trainer_device_text(const tw_trainer *t, char *text, size_t size)
+{
+    TWI_NEED_OR(text, NULL);
+    if (size)
+        text[0] = 0;
+    TWI_NEED_OR(t, text);
+    if (size)
+        say_of_towers(t, say_device, text, size);
     return text;
 }
 
 static tw_status check_devices(tw_trainer *t, tw_checkpoint *checkpoint, bool accept, tw_error *error)
 {
-    char before[TEXT_SIZE], now[TEXT_SIZE];
-    tw_status status = read_text(checkpoint, DEVICES, before, error);
-    tw_trainer_device_text(t, now, sizeof now);
-    if (status != TW_OK || !before[0] || strcmp(before, now) == 0)
-        return status;
-    if (!accept)
-        return twi_fail(
-            error, TW_INVALID_ARGUMENT,
-            "checkpoint %s was made on devices of kind %s, and this run has %s: sums would be added in another "
-            "order, and the run would not end with the bits that it would have ended with. "
-            "options.accept_other_bits goes on all the same",
-            tw_checkpoint_path(checkpoint), before, now);
-    twi_recipe_note(&t->recipe, "devices of kind", now, before);
-    return TW_OK;
+    static const struct {
+        const char *key, *how, *what;
+        void (*say)(const tw_device_info *, char *);
+    } rows[] = {{DEVICES, "on", "devices of kind", say_device}, {ARITHMETIC, "by", "arithmetic of", say_arithmetic}};
+    tw_status status = TW_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && status == TW_OK; i++) {
+        char before[TEXT_SIZE], now[TEXT_SIZE];
+        status = read_text(checkpoint, rows[i].key, before, error);
+        say_of_towers(t, rows[i].say, now, sizeof now);
+        if (status != TW_OK || !before[0] || !now[0] || strcmp(before, now) == 0)
+            continue;
+        if (!accept)
+            return twi_fail(error, TW_INVALID_ARGUMENT,
+                            "checkpoint %s was made %s %s %s, and this run has %s: sums would be added in another "
+                            "order, and the run would not end with the bits that it would have ended with. "
+                            "options.accept_other_bits goes on all the same",
+                            tw_checkpoint_path(checkpoint), rows[i].how, rows[i].what, before, now);
+        twi_recipe_note(&t->recipe, rows[i].what, now, before);
+    }
+    return status;
 }
 
 /* ---- data ------------------------------------------------------------------------------------------------------ */
@@ -166,12 +187,14 @@ done:
 
 tw_status twi_origin_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_ORIGINS], tw_error *error)
 {
-    char devices[TEXT_SIZE];
-    tw_trainer_device_text(t, devices, sizeof devices);
+    char devices[TEXT_SIZE], arithmetic[TEXT_SIZE];
+    say_of_towers(t, say_device, devices, sizeof devices);
+    say_of_towers(t, say_arithmetic, arithmetic, sizeof arithmetic);
     const char *const texts[TWI_NUM_ORIGINS][2] = {{MODEL, t->model.name},
                                                    {DATA_SET, tw_dataset_name(t->dataset)},
                                                    {DATA_DIGEST, tw_dataset_digest(t->dataset)},
                                                    {DEVICES, devices},
+                                                   {ARITHMETIC, arithmetic},
                                                    {VERSION, tw_version()},
                                                    {REVISION, tw_revision()},
                                                    {PROCESSOR, tw_processor_info().name}};
