@@ -640,6 +640,29 @@ static int comes_late_in_a_task(long at_init)
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
 
+/* A reduction waits for another task's card for good, and the call that shall begin the next does not come back: nobody
+ * but the guard ends what is under way. */
+static int hangs_behind_a_reduction(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job j = job_of_tasks();
+    setenv("CARD_NCCL_HANGS", "2", 1);
+    setenv("CARD_NCCL_AT", "reduction", 1);
+    card_hang_for(TIMEOUT);
+    if (task == 0)
+        card_hang_at("ncclGroupStart", 3); /* the first is at the beginning */
+    if (run(&j, &error) != TW_ABORTED || (task == 0 && strcmp(card_hung(), "ncclGroupStart") != 0))
+        return complain("ends otherwise", error.message);
+    return FINE;
+}
+
+static void what_is_under_way_when_a_call_hangs_is_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(in_two_tasks(hangs_behind_a_reduction, 0), FINE);
+}
+
 static int has_another_version(long unused)
 {
     (void)unused;
@@ -739,6 +762,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(cards_of_two_tasks_reduce_to_what_the_host_does),
         cmocka_unit_test(what_goes_wrong_in_one_task_is_named_in_both),
         cmocka_unit_test(who_does_not_come_is_named_in_both_tasks),
+        cmocka_unit_test(what_is_under_way_when_a_call_hangs_is_ended),
         cmocka_unit_test(other_versions_are_told_before_anything_is_reduced),
         cmocka_unit_test(what_nccl_cannot_do_is_refused_in_one_line),
     };

@@ -1,8 +1,9 @@
 /* nccl_world.c - see nccl_world.h.
  *
  * Communicators do not block: what a call has begun is in progress, and is looked at until it is not, with a deadline of
- * its own that says who is late. So are kernels under way, now and then: whoever waits for a card need not look. Under
- * w->lock is what both sides see; the lock is never held in a call.
+ * its own that says who is late. So are kernels under way, now and then: whoever waits for a card need not look. A
+ * second thread, the guard, sees to it that the first is not in a call for too long. Under w->lock is what all sides
+ * see; the lock is never held in a call.
  * Lives here:  every call of NCCL that makes, uses or ends a communicator.
  * Never here:  who meets when, and for what (nccl.c). */
 #include "device/cuda/nccl_world.h"
@@ -38,16 +39,18 @@ typedef struct member {
 struct twi_nccl_world {
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    pthread_t thread;
+    pthread_t thread, guard;
     bool started;
-    int owners;                  /* who asks, and the thread: the last frees */
+    int owners;                  /* who asks, the thread and its guard: the last frees */
     bool given_up;               /* nobody waits for the thread any more */
+    bool ended;                  /* the thread has nothing to do any more */
     task task;                   /* what the thread is to do; NOTHING: it has done it */
     tw_status status;            /* of that */
     tw_error error;
     tw_error failure;            /* what has ended the communicators; TW_OK: nothing has */
     bool told;                   /* who uses them knows that */
-    bool looking;                /* the thread is, since nobody has asked it for anything */
+    bool busy;                   /* the thread is, with that or with a look at what is under way */
+    bool opened;                 /* communicators are whole: they have been, and those that are left may be aborted */
     const char *call, *where;    /* that the thread is in or was in last, since then, */
     int rank;                    /* for whose communicator */
     int64_t since;
@@ -120,17 +123,43 @@ static tw_status hangs(const twi_nccl_world *w, tw_error *error)
 
 /* ---- calls, in the thread ---------------------------------------------------------------------------------------- */
 
-/* Says what the thread does from now on; false: it has been given up, and nobody wants that any more. */
-static bool enter(twi_nccl_world *w, int rank, const char *call, const char *where)
+/* Under the lock. */
+static void say_call(twi_nccl_world *w, int rank, const char *call, const char *where)
 {
-    pthread_mutex_lock(&w->lock);
     w->rank = rank;
     w->call = call;
     w->where = where;
     w->since = twi_monotonic_ns();
+}
+
+/* Says what the thread does from now on; false: it has been given up, and nobody wants that any more. */
+static bool enter(twi_nccl_world *w, int rank, const char *call, const char *where)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->given_up)
+        say_call(w, rank, call, where);
     bool wanted = !w->given_up;
     pthread_mutex_unlock(&w->lock);
     return wanted;
+}
+
+/* NULL: it has been aborted meanwhile, for the thread has been given up. */
+static ncclComm_t comm_of(twi_nccl_world *w, int rank)
+{
+    pthread_mutex_lock(&w->lock);
+    ncclComm_t comm = w->members[rank].comm;
+    pthread_mutex_unlock(&w->lock);
+    return comm;
+}
+
+/* Whoever ends a communicator takes it, so that nobody else does. */
+static ncclComm_t take_comm(twi_nccl_world *w, int rank)
+{
+    pthread_mutex_lock(&w->lock);
+    ncclComm_t comm = w->members[rank].comm;
+    w->members[rank].comm = NULL;
+    pthread_mutex_unlock(&w->lock);
+    return comm;
 }
 
 static tw_status nccl_fail(twi_nccl_world *w, int rank, const char *call, const char *where, ncclResult_t code,
@@ -187,9 +216,9 @@ static tw_status check_progress(twi_nccl_world *w, const char *what, char *late,
     tw_status status = check_lost(w, error);
     for (int i = 0; i < w->count && status == TW_OK; i++) {
         ncclResult_t state = ncclSuccess;
-        if (!w->members[i].comm)
+        if (!comm_of(w, i))
             continue;
-        NCCL_CALL(w, i, error, ncclCommGetAsyncError, w->members[i].comm, &state);
+        NCCL_CALL(w, i, error, ncclCommGetAsyncError, comm_of(w, i), &state);
         if (state == ncclInProgress)
             twi_nccl_list(late, size, w->members[i].text);
         else if (state != ncclSuccess)
@@ -223,6 +252,15 @@ done:
     return status;
 }
 
+/* The guard has aborted the communicators. */
+static bool is_gone(twi_nccl_world *w)
+{
+    bool has_any = !w->opened;
+    for (int i = 0; i < w->count; i++)
+        has_any = has_any || comm_of(w, i);
+    return !has_any;
+}
+
 /* What is asked of each rank of this process, as one group. */
 static tw_status group(twi_nccl_world *w, tw_status (*each)(twi_nccl_world *, int, tw_error *), tw_error *error)
 {
@@ -236,7 +274,7 @@ static tw_status group(twi_nccl_world *w, tw_status (*each)(twi_nccl_world *, in
     grouped = false;
     NCCL_CALL(w, ALL, error, ncclGroupEnd);
 done:
-    if (grouped) { /* nothing may be asked of the library while a group of this thread's is open, not even an end */
+    if (grouped && !is_gone(w)) { /* nothing may be asked while a group of this thread's is open, not even an end */
         enter(w, ALL, "ncclGroupEnd", TWI_HERE);
         w->nccl->ncclGroupEnd();
     }
@@ -277,7 +315,7 @@ static tw_status reduce_one(twi_nccl_world *w, int rank, tw_error *error)
     const member *m = &w->members[rank];
     const twi_nccl_share *s = &m->share;
     TWI_TRY(use(m, error));
-    NCCL_CALL(w, rank, error, ncclAllReduce, s->from, s->to, s->count, s->type, s->op, m->comm, m->stream);
+    NCCL_CALL(w, rank, error, ncclAllReduce, s->from, s->to, s->count, s->type, s->op, comm_of(w, rank), m->stream);
 done:
     return status;
 }
@@ -328,7 +366,7 @@ done:
 static tw_status finalize_one(twi_nccl_world *w, int rank, tw_error *error)
 {
     tw_status status = TW_OK;
-    NCCL_CALL(w, rank, error, ncclCommFinalize, w->members[rank].comm);
+    NCCL_CALL(w, rank, error, ncclCommFinalize, comm_of(w, rank));
 done:
     return status;
 }
@@ -339,12 +377,11 @@ static tw_status close_all(twi_nccl_world *w, tw_error *error)
     TWI_TRY(group(w, finalize_one, error));
     TWI_TRY(settle(w, "ncclCommFinalize", error));
     for (int i = 0; i < w->count; i++) {
-        if (!w->members[i].comm)
+        ncclComm_t comm = take_comm(w, i);
+        if (!comm)
             continue;
-        if (!enter(w, i, "ncclCommDestroy", TWI_HERE))
-            return TW_CANCELLED;
-        w->nccl->ncclCommDestroy(w->members[i].comm);
-        w->members[i].comm = NULL;
+        enter(w, i, "ncclCommDestroy", TWI_HERE);
+        w->nccl->ncclCommDestroy(comm);
     }
 done:
     return status;
@@ -353,15 +390,16 @@ done:
 /* Also what a call has left that came back too late for all others. */
 static void abort_all(twi_nccl_world *w)
 {
-    for (int i = 0; i < w->count; i++)
-        if (w->members[i].comm) {
-            enter(w, i, "ncclCommAbort", TWI_HERE);
-            w->nccl->ncclCommAbort(w->members[i].comm);
-            w->members[i].comm = NULL;
-        }
+    for (int i = 0; i < w->count; i++) {
+        ncclComm_t comm = take_comm(w, i);
+        if (!comm)
+            continue;
+        enter(w, i, "ncclCommAbort", TWI_HERE);
+        w->nccl->ncclCommAbort(comm);
+    }
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
+/* ---- the threads ------------------------------------------------------------------------------------------------- */
 
 static void let_go(twi_nccl_world *w)
 {
@@ -434,12 +472,24 @@ static tw_status hear_of_loss(twi_nccl_world *w, tw_status status, tw_error *err
 }
 
 /* What fails ends the communicators; nobody waits for that, which may hang too. */
+static void fail(twi_nccl_world *w, bool told, tw_status status, const tw_error *error)
+{
+    w->failure = *error;
+    w->failure.status = status;
+    w->told = told;
+    pthread_mutex_unlock(&w->lock);
+    abort_all(w);
+    pthread_mutex_lock(&w->lock);
+}
+
 static void do_next(twi_nccl_world *w)
 {
     tw_error error = {0};
     task task = w->task;
     tw_status status = w->failure.status;
-    w->looking = task == NOTHING;
+    w->busy = true;
+    say_call(w, ALL, "the thread for NCCL's calls", TWI_HERE);
+    pthread_cond_broadcast(&w->moved); /* the guard */
     if (status != TW_OK)
         error = w->failure;
     if (status == TW_OK || task == ABORT) {
@@ -450,21 +500,20 @@ static void do_next(twi_nccl_world *w)
     bool fails = status != TW_OK && w->failure.status == TW_OK;
     if (fails)
         status = hear_of_loss(w, status, &error);
+    if (w->given_up)
+        return;
+    w->opened = w->opened || (status == TW_OK && task == OPEN);
+    if (status == TW_OK && task == REDUCE)
+        note_handed(w);
     if (task != NOTHING) {
         w->status = status;
         w->error = error;
     }
-    if (status == TW_OK && task == REDUCE)
-        note_handed(w);
-    if (fails) {
-        w->failure = error;
-        w->failure.status = status;
-        w->told = task != NOTHING;
-        pthread_mutex_unlock(&w->lock);
-        abort_all(w);
-        pthread_mutex_lock(&w->lock);
-    }
-    w->looking = false;
+    if (fails)
+        fail(w, task != NOTHING, status, &error);
+    if (w->given_up)
+        return;
+    w->busy = false;
     if (task != NOTHING)
         w->task = NOTHING;
     pthread_cond_broadcast(&w->moved);
@@ -479,18 +528,83 @@ static void *work(void *argument)
             rest(w);
         else
             do_next(w);
+    w->ended = true;
+    pthread_cond_broadcast(&w->moved);
     pthread_mutex_unlock(&w->lock);
     abort_all(w);
     let_go(w);
     return NULL;
 }
 
-/* ---- who asks ---------------------------------------------------------------------------------------------------- */
-
 static int64_t last_moment(const twi_nccl_world *w)
 {
     int64_t last = w->since + (int64_t)(w->patience * 1e9), lost = w->lost_ns + GRACE * INT64_C(1000000000);
     return w->lost.status != TW_OK && lost < last ? lost : last;
+}
+
+/* The thread does not come back, and nobody waits for it any more; under the lock. Who asks is told why, unless it is
+ * of what went wrong before. */
+static void give_up(twi_nccl_world *w)
+{
+    tw_error late = {0};
+    w->given_up = true;
+    hangs(w, &late);
+    if (w->failure.status == TW_OK)
+        w->failure = late;
+    else
+        twi_log(TWI_LOG_WARNING, "NCCL's communicators are given up: %s", late.message);
+    pthread_cond_broadcast(&w->moved);
+}
+
+/* A card is at what it was handed. */
+static bool is_at_work(const twi_nccl_world *w)
+{
+    for (int i = 0; i < w->count; i++)
+        if (is_here(w, i) && cudaStreamQuery(w->members[i].stream) == cudaErrorNotReady)
+            return true;
+    return false;
+}
+
+/* Reductions that wait for others while a call hangs would hold their cards up for good, and who waits for those in the
+ * driver. So the guard aborts them, which the library lets another thread do; a call that comes back after all may
+ * find its communicator gone then. Where nothing is under way, that is left to the thread. */
+static void *watch(void *argument)
+{
+    twi_nccl_world *w = argument;
+    pthread_mutex_lock(&w->lock);
+    while (!w->ended && !w->given_up) {
+        int64_t last = last_moment(w);
+        if (!w->busy)
+            pthread_cond_wait(&w->moved, &w->lock);
+        else if (twi_monotonic_ns() < last)
+            pthread_cond_timedwait(&w->moved, &w->lock, &(struct timespec){last / 1000000000, last % 1000000000});
+        else
+            give_up(w);
+    }
+    bool given_up = w->given_up && w->opened;
+    pthread_mutex_unlock(&w->lock);
+    if (given_up && is_at_work(w))
+        abort_all(w);
+    let_go(w);
+    return NULL;
+}
+
+/* ---- who asks ---------------------------------------------------------------------------------------------------- */
+
+static void end_thread(pthread_t thread, bool given_up)
+{
+    if (given_up)
+        pthread_detach(thread);
+    else
+        pthread_join(thread, NULL);
+}
+
+static void ask_for(twi_nccl_world *w, task task)
+{
+    pthread_mutex_lock(&w->lock);
+    w->task = task;
+    pthread_cond_broadcast(&w->moved);
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* Nobody asks for anything any more. */
@@ -499,37 +613,19 @@ static void leave(twi_nccl_world *w)
     if (w->comm)
         w->comm->ops->unwatch(w->comm, &w->watcher);
     if (w->started) {
+        ask_for(w, END);
         pthread_mutex_lock(&w->lock);
+        while (!w->ended && !w->given_up)
+            pthread_cond_wait(&w->moved, &w->lock);
         bool given_up = w->given_up;
-        w->task = END;
-        pthread_cond_broadcast(&w->moved);
         pthread_mutex_unlock(&w->lock);
-        if (given_up)
-            pthread_detach(w->thread);
-        else
-            pthread_join(w->thread, NULL);
+        end_thread(w->thread, given_up);
+        end_thread(w->guard, given_up);
     }
     let_go(w);
 }
 
-/* The thread does not come back, and nobody waits for it any more; under the lock. `status` is what it has met before,
- * and has told. */
-static tw_status give_up(twi_nccl_world *w, tw_status status, tw_error *error)
-{
-    tw_error late = {0};
-    w->given_up = true;
-    hangs(w, &late);
-    if (w->failure.status == TW_OK)
-        w->failure = late;
-    if (status != TW_OK) {
-        twi_log(TWI_LOG_WARNING, "NCCL's communicators are given up: %s", late.message);
-        return status;
-    }
-    *error = late;
-    return late.status;
-}
-
-/* Lets the thread do something, and waits until it has, or a call of it has not come back for too long. */
+/* Lets the thread do something, and waits until it has, or has been given up. */
 static tw_status ask(twi_nccl_world *w, task task, tw_error *error)
 {
     pthread_mutex_lock(&w->lock);
@@ -541,22 +637,13 @@ static tw_status ask(twi_nccl_world *w, task task, tw_error *error)
     }
     w->status = TW_OK;
     w->task = task;
-    if (!w->looking) {
-        w->rank = ALL;
-        w->call = "the thread for NCCL's calls";
-        w->where = TWI_HERE;
-        w->since = twi_monotonic_ns();
-    }
     pthread_cond_broadcast(&w->moved);
-    while (w->task != NOTHING && twi_monotonic_ns() < last_moment(w)) {
-        int64_t until = last_moment(w);
-        pthread_cond_timedwait(&w->moved, &w->lock, &(struct timespec){until / 1000000000, until % 1000000000});
-    }
-    status = w->status;
+    while (w->task != NOTHING && !w->given_up)
+        pthread_cond_wait(&w->moved, &w->lock);
+    bool given_up = w->task != NOTHING && w->status == TW_OK;
+    status = given_up ? w->failure.status : w->status;
     if (status != TW_OK)
-        *error = w->error;
-    if (w->task != NOTHING)
-        status = give_up(w, status, error);
+        *error = given_up ? w->failure : w->error;
     pthread_mutex_unlock(&w->lock);
     return status;
 }
@@ -635,16 +722,31 @@ done:
     return status;
 }
 
+static tw_status start_threads(twi_nccl_world *w, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(twi_thread_start(&w->thread, "tower-nccl", NULL, 0, work, w, error));
+    w->owners++;
+    status = twi_thread_start(&w->guard, "nccl-guard", NULL, 0, watch, w, error);
+    w->started = status == TW_OK;
+    if (w->started) {
+        w->owners++;
+    } else {
+        ask_for(w, END);
+        pthread_join(w->thread, NULL);
+    }
+done:
+    return status;
+}
+
 static tw_status begin(twi_nccl_world *w, twi_device *const *cards, tw_error *error)
 {
     tw_status status;
     TWI_TRY(twi_nccl_open(&w->nccl, error));
     for (int i = 0; i < w->count; i++)
         TWI_TRY(add_member(&w->members[i], cards[i], error));
-    status = twi_thread_start(&w->thread, "tower-nccl", NULL, 0, work, w, error);
-    w->started = status == TW_OK;
-    w->owners = w->started ? 2 : 1;
-    if (w->started && w->comm) {
+    TWI_TRY(start_threads(w, error));
+    if (w->comm) {
         w->watcher = (twi_comm_watcher){.lost = lose_task, .user = w};
         w->comm->ops->watch(w->comm, &w->watcher);
     }
@@ -715,8 +817,6 @@ tw_status twi_nccl_reduce(twi_nccl_world *w, tw_error *error)
 tw_status twi_nccl_check(twi_nccl_world *w, tw_error *error)
 {
     pthread_mutex_lock(&w->lock);
-    if (w->failure.status == TW_OK && w->looking && twi_monotonic_ns() > last_moment(w))
-        give_up(w, TW_OK, error);
     tw_status status = w->failure.status;
     if (status != TW_OK) {
         *error = w->failure;
@@ -750,8 +850,8 @@ void twi_nccl_world_abort(twi_nccl_world *w, const tw_error *why)
         w->failure = *why;
     w->told = true;
     pthread_mutex_unlock(&w->lock);
-    if (!given_up && ask(w, ABORT, &error) != TW_OK)
-        twi_log(TWI_LOG_WARNING, "NCCL's communicators are given up: %s", error.message);
+    if (!given_up)
+        ask(w, ABORT, &error);
 }
 
 static tw_status close_politely(twi_nccl_world *w, tw_error *error)
