@@ -302,14 +302,18 @@ static void nan_and_infinity_on_the_card_are_those_of_the_cpu(void **state)
 static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
-    static const char *const unary[] = {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Inv", "Sqrt", "Rsqrt", "Exp",
-                                        "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan", "Tanh", "Erf", "Sigmoid", "Floor",
-                                        "Ceil", "Round", "Relu", "Relu6"};
-    static const char *const binary[] = {"Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "Maximum",
-                                         "Minimum", "SquaredDifference", "Pow", "TruncateDiv", "FloorDiv", "FloorMod",
-                                         "Mod", "MulNoNan", "Xdivy"};
-    static const char *const gradients[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "SigmoidGrad",
-                                            "TanhGrad", "ReluGrad", "Relu6Grad"};
+    static const char *const unary[] = {
+        "Neg",   "Abs",   "Sign",   "Square", "Reciprocal", "Inv",  "Sqrt",     "Rsqrt",    "Exp",      "Expm1",
+        "Log",   "Log1p", "Sin",    "Cos",    "Tan",        "Tanh", "Erf",      "Sigmoid",  "Floor",    "Ceil",
+        "Round", "Relu",  "Relu6",  "Sinh",   "Cosh",       "Asin", "Acos",     "Atan",     "Asinh",    "Acosh",
+        "Atanh", "Erfc",  "Lgamma", "Rint",   "Elu",        "Selu", "Softplus", "Softsign", "LeakyRelu"};
+    static const char *const binary[] = {"Add",      "AddV2",       "Sub",      "Mul",      "RealDiv",
+                                         "Div",      "DivNoNan",    "Maximum",  "Minimum",  "SquaredDifference",
+                                         "Pow",      "TruncateDiv", "FloorDiv", "FloorMod", "Mod",
+                                         "MulNoNan", "Xdivy",       "Xlogy",    "Xlog1py",  "Atan2"};
+    static const char *const gradients[] = {"SqrtGrad",     "RsqrtGrad",    "ReciprocalGrad", "InvGrad", "SigmoidGrad",
+                                            "TanhGrad",     "ReluGrad",     "Relu6Grad",      "EluGrad", "SeluGrad",
+                                            "SoftplusGrad", "SoftsignGrad", "LeakyReluGrad"};
     static const tw_dtype casts[][2] = {{TW_FLOAT32, TW_INT32}, {TW_INT64, TW_FLOAT32}, {TW_BFLOAT16, TW_FLOAT32},
                                         {TW_FLOAT32, TW_BFLOAT16}, {TW_FLOAT32, TW_FLOAT16}, {TW_FLOAT16, TW_FLOAT32},
                                         {TW_FLOAT16, TW_BFLOAT16}, {TW_BFLOAT16, TW_FLOAT16}, {TW_FLOAT16, TW_BOOL},
@@ -322,7 +326,7 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
         for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
             compare((twt_op){.op = unary[i], .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 5, 7), 1)}});
         for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) {
-            if (T == TW_BFLOAT16 && strstr("DivNoNan MulNoNan Xdivy", binary[i]))
+            if (T == TW_BFLOAT16 && strstr("DivNoNan MulNoNan Xdivy Xlogy Xlog1py", binary[i]))
                 continue; /* no such op in TensorFlow */
             compare((twt_op){.op = binary[i], .num_inputs = 2,
                              .inputs = {filled(T, TW_SHAPE(513), 1), filled(T, TW_SHAPE(513), 2)}});
@@ -684,6 +688,9 @@ static void networks_on_the_card_are_those_of_the_cpu(void **state)
         compare((twt_op){.op = "LogSoftmax", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(5, 37), 1)}});
         compare((twt_op){.op = "SparseSoftmaxCrossEntropyWithLogits", .num_inputs = 2,
                          .inputs = {filled(T, TW_SHAPE(11, 5), 1), filled(TW_INT32, TW_SHAPE(11), 2)}});
+        compare((twt_op){.op = "SoftmaxCrossEntropyWithLogits",
+                         .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(11, 37), 1), filled(T, TW_SHAPE(11, 37), 2)}});
     }
     compare((twt_op){.op = "MatMul", .num_inputs = 2, .inputs = {filled(TW_FLOAT32, TW_SHAPE(3, 7), 1),
                                                                   filled(TW_FLOAT32, TW_SHAPE(7, 5), 2)}});
@@ -932,6 +939,88 @@ static void tails_on_the_card_are_those_of_the_cpu(void **state)
         }
 }
 
+static void rows_that_numbers_name_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT16, TW_INT32, TW_INT64, TW_UINT8};
+    needs_card();
+    may_be_askew = true;
+    for (int t = 0; t < 5; t++)
+        for (int wide = 0; wide < 2; wide++) {
+            tw_dtype T = types[t], I = wide ? TW_INT64 : TW_INT32;
+            const tw_attr of[] = {tw_attr_type("Tindices", I), tw_attr_type("Tparams", T),
+                                  tw_attr_int("batch_dims", 0)};
+            compare((twt_op){.op = "Gather",
+                             .num_inputs = 2,
+                             .num_attrs = 2,
+                             .attrs = {of[0], of[1]},
+                             .inputs = {filled(T, TW_SHAPE(4, 8), 1), filled(I, TW_SHAPE(3, 5), 2)}});
+            compare(
+                (twt_op){.op = "GatherV2",
+                         .num_inputs = 3,
+                         .num_attrs = 2,
+                         .attrs = {of[0], of[1]},
+                         .inputs = {filled(T, TW_SHAPE(2, 3, 5, 3), 1), filled(I, TW_SHAPE(7), 2), filled_int(-2)}});
+            compare((twt_op){.op = "GatherV2",
+                             .num_inputs = 3,
+                             .num_attrs = 3,
+                             .attrs = {of[0], of[1], tw_attr_int("batch_dims", 1)},
+                             .inputs = {filled(T, TW_SHAPE(2, 3, 4), 1), filled(I, TW_SHAPE(2, 6), 2), filled_int(2)}});
+            for (int axis = -1; axis < 2; axis++)
+                compare((twt_op){.op = "OneHot",
+                                 .num_inputs = 4,
+                                 .num_attrs = 3,
+                                 .attrs = {tw_attr_int("axis", axis), tw_attr_type("T", T), tw_attr_type("TI", I)},
+                                 .inputs = {filled(I, TW_SHAPE(3, 5), 1), filled_int(3), filled(T, TW_SCALAR, 2),
+                                            filled(T, TW_SCALAR, 5)}});
+            compare((twt_op){
+                .op = "MatrixBandPart",
+                .num_inputs = 3,
+                .inputs = {filled(T, TW_SHAPE(2, 5, 7), 1), filled(I, TW_SCALAR, 1), filled(I, TW_SCALAR, 9)}});
+            if (T != TW_UINT8) /* a card adds up no bytes */
+                for (int row = 1; row < 400; row += 297)
+                    compare((twt_op){
+                        .op = "UnsortedSegmentSum",
+                        .num_inputs = 3,
+                        .num_attrs = 1,
+                        .attrs = {of[0]},
+                        .inputs = {filled(T, TW_SHAPE(5, 9, row), 1), filled(I, TW_SHAPE(5, 9), 2), filled_int(6)}});
+        }
+    may_be_askew = false;
+    compare(
+        (twt_op){.op = "GatherV2",
+                 .num_inputs = 3,
+                 .inputs = {filled(TW_FLOAT32, TW_SHAPE(4, 0), 1), filled(TW_INT32, TW_SHAPE(3), 2), filled_int(0)}});
+}
+
+static void products_of_many_matrices_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    needs_card();
+    for (int t = 0; t < FLOATS; t++)
+        for (int turned = 0; turned < 4; turned++) {
+            const tw_attr adj[] = {tw_attr_bool("adj_x", turned & 1), tw_attr_bool("adj_y", turned & 2)};
+            tw_shape a = turned & 1 ? TW_SHAPE(2, 3, 8, 16) : TW_SHAPE(2, 3, 16, 8);
+            tw_shape b = turned & 2 ? TW_SHAPE(2, 3, 24, 8) : TW_SHAPE(2, 3, 8, 24), one = b;
+            one.dims[0] = one.dims[1] = 1;
+            compare((twt_op){.op = "BatchMatMul",
+                             .num_inputs = 2,
+                             .num_attrs = 2,
+                             .attrs = {adj[0], adj[1]},
+                             .inputs = {filled(floats[t], a, 1), filled(floats[t], b, 2)}});
+            compare((twt_op){.op = "BatchMatMulV2",
+                             .num_inputs = 2,
+                             .num_attrs = 2,
+                             .attrs = {adj[0], adj[1]},
+                             .inputs = {filled(floats[t], a, 1), filled(floats[t], one, 2)}});
+            compare((twt_op){.op = "BatchMatMulV3",
+                             .num_inputs = 2,
+                             .num_attrs = 3,
+                             .attrs = {adj[0], adj[1], tw_attr_type("Tout", floats[t])},
+                             .inputs = {filled(floats[t], a, 1), filled(floats[t], b, 2)}});
+        }
+}
+
 static void arrays_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -1168,6 +1257,77 @@ static void variables_and_streams_on_the_card_are_those_of_the_cpu(void **state)
         cover(ops[i]);
 }
 
+/* Rows of variables that are named, some of them twice, and Adagrad's two versions; a variable's and its slot's values.
+ */
+static void update_rows(const char *device, tw_dtype dtype, tw_tensor *values[VARIABLES])
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_variable *v[VARIABLES];
+    tw_output step = {0}, start = {0}, done[4];
+    bool is_float = dtype != TW_INT32;
+    int count = is_float ? VARIABLES : 2;
+    tw_tensor *rows = filled(dtype, TW_SHAPE(9, 300), 1), *some = filled(dtype, TW_SHAPE(4, 300), 2);
+    TW_DEVICE(g, "%s", device)
+    {
+        for (int i = 0; i < count; i++) {
+            char name[] = {'v', (char)('0' + i), 0};
+            v[i] = tw_get_variable(g, name, dtype, TW_SHAPE(4, 300), (tw_initializer){.a = 1});
+        }
+        tw_output at = tw_constant_int32s(g, TW_SHAPE(9), (int32_t[]){2, 0, 2, 1, 2, 0, 2, 2, 1});
+        tw_output rate = is_float ? tw_scalar_of(g, dtype, 0.25) : at,
+                  tiny = is_float ? tw_scalar_of(g, dtype, 0.5) : at;
+        tw_output adds[] = {v[0]->handle, at, tw_constant(g, rows)}, takes[] = {v[1]->handle, at, adds[2]};
+        done[0] = tw_node_output(tw_add_node(g, "ResourceScatterAdd", NULL, adds, 3, NULL, 0), -1);
+        done[1] = tw_node_output(tw_add_node(g, "ResourceScatterSub", NULL, takes, 3, NULL, 0), -1);
+        if (is_float) {
+            tw_output first[] = {v[2]->handle, v[3]->handle, rate, tw_constant(g, some)};
+            tw_output second[] = {v[3]->handle, v[4]->handle, rate, tiny, first[3]};
+            done[2] = tw_node_output(tw_add_node(g, "ResourceApplyAdagrad", NULL, first, 4, NULL, 0), -1);
+            TW_CONTROL(g, done[2])
+            done[3] = tw_node_output(tw_add_node(g, "ResourceApplyAdagradV2", NULL, second, 5, NULL, 0), -1);
+        }
+        step = tw_group(g, done, is_float ? 4 : 2);
+        start = tw_initialize_variables(g);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
+    for (int i = 0; i < STEPS; i++)
+        assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
+    for (int i = 0; i < VARIABLES; i++)
+        values[i] = NULL;
+    for (int i = 0; i < count; i++)
+        assert_ok(tw_session_get_variable(session, v[i], &values[i], &error));
+    tw_tensor_release(rows);
+    tw_tensor_release(some);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void updates_of_rows_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"ResourceScatterAdd", "ResourceScatterSub", "ResourceApplyAdagrad",
+                                      "ResourceApplyAdagradV2"};
+    static const tw_dtype types[] = {TW_FLOAT32, TW_INT32, TW_FLOAT16};
+    needs_card();
+    for (int t = 0; t < (FLOATS > 1 ? 3 : 2); t++) {
+        tw_tensor *expected[VARIABLES], *found[VARIABLES];
+        update_rows("/cpu:0", types[t], expected);
+        update_rows("/gpu:0", types[t], found);
+        for (int i = 0; i < VARIABLES && expected[i]; i++) {
+            twt_expect_same_bits(&(twt_case){.file = "rows", .line = i, .op = {.op = "a variable"}}, found[i],
+                                 expected[i], "on the card");
+            tw_tensor_release(expected[i]);
+            tw_tensor_release(found[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        cover(ops[i]);
+}
+
 enum { WEIGHTS = 150, KINDS = 7, DESCENT = 6, MOST_VALUES = 5 * WEIGHTS + 5 };
 
 /* One kind has more than a launch takes. */
@@ -1315,6 +1475,30 @@ static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
             }
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         cover(ops[i]);
+}
+
+/* A loop that is asked for on a card as a whole: what decides whether there is another round says no type. */
+static void a_loop_may_be_asked_for_on_a_card(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_tensor *value = NULL;
+    needs_card();
+    tw_output v[] = {tw_constant_floats(g, TW_SHAPE(2), (float[]){1, -2})};
+    TW_DEVICE(g, "/gpu:0")
+    TW_LOOP(g, v, 1)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), tw_scalar_of(g, TW_INT32, 3)));
+        v[0] = tw_add(g, v[0], v[0]);
+    }
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, v, 1, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 8 && tw_tensor_value(value, 1) == -16);
+    tw_tensor_release(value);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
 }
 
 /* ---- scalars ----------------------------------------------------------------------------------------------------- */
@@ -2522,10 +2706,14 @@ int main(int count, char **words)
         cmocka_unit_test(gradients_of_filters_of_ours_are_those_of_the_cpu),
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(tails_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(rows_that_numbers_name_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(products_of_many_matrices_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(batches_on_the_card_are_those_of_the_cpu_to_the_bit),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(updates_of_rows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(a_loop_may_be_asked_for_on_a_card),
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_are_finite_on_the_card_that_are_on_the_cpu),

@@ -13,6 +13,8 @@ struct matrix {
     cudaDataType type;
     uint64_t rows, columns;
     int64_t step; /* from one column to the next */
+    int32_t count = 1; /* of products; and from one product's matrix to the next: */
+    int64_t next = 0;
 };
 
 struct operation {
@@ -48,6 +50,12 @@ static float rounded(cudaDataType type, float value)
 static float element(const matrix &m, const void *x, uint64_t row, uint64_t column)
 {
     return at(m.type, x, (int64_t)row + (int64_t)column * m.step);
+}
+
+/* The n-th product's matrix. */
+static void *place_of(const matrix &m, const void *x, int n)
+{
+    return (char *)x + n * m.next * (m.type == CUDA_R_32F ? 4 : 2);
 }
 
 /* As floats, one line of products after the other: its columns where `columns`, else its rows. */
@@ -143,6 +151,21 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                size_t bytes)
+{
+    CALL(CUBLAS_STATUS_INVALID_VALUE)
+    matrix *m = (matrix *)layout;
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof m->count)
+        memcpy(&m->count, value, bytes);
+    else if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && bytes == sizeof m->next)
+        memcpy(&m->next, value, bytes);
+    else
+        return CUBLAS_STATUS_INVALID_VALUE;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 /* A preference is what addresses of operands are promised to be multiples of, the most of them. */
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
@@ -214,6 +237,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         (o.turn_a == CUBLAS_OP_N ? A.rows : A.columns) != D.rows ||
         (o.turn_b == CUBLAS_OP_N ? B.columns : B.rows) != D.columns)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (A.count != D.count || B.count != D.count || C.count != D.count)
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (workspace_bytes < 1000 * (algorithm ? algorithm->data[0] : 1) || (uintptr_t)workspace % 256 ||
         !card::on_card(workspace, workspace_bytes))
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -228,20 +253,23 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         memset(workspace, 0x5a, workspace_bytes);
         if (card::idle())
             return;
-        const std::vector<float> left = lines_of(A, a, o.turn_a != CUBLAS_OP_N),
-                                 right = lines_of(B, b, o.turn_b == CUBLAS_OP_N);
-        for (uint64_t column = 0; column < D.columns; column++)
-            for (uint64_t row = 0; row < D.rows; row++) {
-                float sum = 0;
-                for (uint64_t k = 0; k < inner; k++)
-                    sum += left[row * inner + k] * right[column * inner + k];
-                sum *= x;
-                if (y != 0)
-                    sum += y * element(C, c, row, column);
-                if (biased) /* of long sums the library stores the product before it adds */
-                    sum = (inner > 400 ? rounded(D.type, sum) : sum) + at(D.type, o.bias, (int64_t)row);
-                put(D.type, d, (int64_t)row + (int64_t)column * D.step, relu && sum < 0 ? 0 : sum);
-            }
+        for (int n = 0; n < D.count; n++) {
+            void *out = place_of(D, d, n);
+            const std::vector<float> left = lines_of(A, place_of(A, a, n), o.turn_a != CUBLAS_OP_N),
+                                     right = lines_of(B, place_of(B, b, n), o.turn_b == CUBLAS_OP_N);
+            for (uint64_t column = 0; column < D.columns; column++)
+                for (uint64_t row = 0; row < D.rows; row++) {
+                    float sum = 0;
+                    for (uint64_t k = 0; k < inner; k++)
+                        sum += left[row * inner + k] * right[column * inner + k];
+                    sum *= x;
+                    if (y != 0)
+                        sum += y * element(C, place_of(C, c, n), row, column);
+                    if (biased) /* of long sums the library stores the product before it adds */
+                        sum = (inner > 400 ? rounded(D.type, sum) : sum) + at(D.type, o.bias, (int64_t)row);
+                    put(D.type, out, (int64_t)row + (int64_t)column * D.step, relu && sum < 0 ? 0 : sum);
+                }
+        }
     });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -77,6 +77,21 @@ static inline float __shfl_down_sync(unsigned, float value, int step)
     return card_exchange(value, from < 32 ? from : (int)card_lane());
 }
 
+static inline unsigned __ballot_sync(unsigned, int chooses)
+{
+    const uint32_t own[CARD_WORDS] = {chooses != 0};
+    const card_words *lanes = card_share(own);
+    unsigned which = 0;
+    for (unsigned lane = 0; lane < 32; lane++)
+        which |= lanes[lane][0] << lane;
+    return which;
+}
+
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
+}
+
 static inline float __uint_as_float(unsigned bits)
 {
     float value;

@@ -50,10 +50,33 @@ static void note(void *starter, int level, const char *text)
 /* What computes: so many devices of a process, or one of each of two tasks. */
 typedef struct start_options {
     int gpus, logical;
-    bool tasks;
+    bool tasks, grows; /* in rounds whose values change their shape */
 } start_options;
 
-/* A convolution and a product on each device, twice; false: `now` says why not. */
+/* A convolution and a product. */
+static tw_output still_part(tw_graph *g)
+{
+    tw_output x = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){1, 4, 4, 2}), tw_scalar(g, 1));
+    tw_output w = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){3, 3, 2, 4}), tw_scalar(g, 1));
+    tw_output y = tw_reshape(g, tw_conv2d(g, x, w, &(tw_conv2d_options){0}), TW_SHAPE(16, 4));
+    return tw_l2_loss(g, tw_matmul(g, y, tw_transpose(g, y, TW_SHAPE(1, 0))));
+}
+
+/* A product in two rounds, the second of more rows, so that each is planned when it comes. */
+static tw_output growing_part(tw_graph *g)
+{
+    tw_output w = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(2), (int32_t[]){4, 4}), tw_scalar(g, 1));
+    tw_output rows[] = {tw_placeholder_with_default(g, tw_ones(g, TW_FLOAT32, TW_SHAPE(8, 4)), TW_SHAPE(-1, 4))};
+    TW_LOOP(g, rows, 1)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), tw_scalar_of(g, TW_INT32, 2)));
+        tw_output more = tw_matmul(g, rows[0], w);
+        rows[0] = tw_concat(g, (tw_output[]){rows[0], more}, 2, 0);
+    }
+    return tw_l2_loss(g, rows[0]);
+}
+
+/* On each device, twice; false: `now` says why not. */
 static bool compute(const start_options *options)
 {
     tw_error error = {0};
@@ -62,12 +85,8 @@ static bool compute(const start_options *options)
     tw_graph *g = tw_graph_create();
     tw_output parts[4] = {0};
     for (int i = 0; i < options->gpus; i++)
-        TW_DEVICE(g, options->tasks ? "/job:worker/task:%d/gpu:0" : "/gpu:%d", i) {
-            tw_output x = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){1, 4, 4, 2}), tw_scalar(g, 1));
-            tw_output w = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){3, 3, 2, 4}), tw_scalar(g, 1));
-            tw_output y = tw_reshape(g, tw_conv2d(g, x, w, &(tw_conv2d_options){0}), TW_SHAPE(16, 4));
-            parts[i] = tw_l2_loss(g, tw_matmul(g, y, tw_transpose(g, y, TW_SHAPE(1, 0))));
-        }
+        TW_DEVICE(g, options->tasks ? "/job:worker/task:%d/gpu:0" : "/gpu:%d", i)
+    parts[i] = options->grows ? growing_part(g) : still_part(g);
     tw_output sum = options->gpus > 1 ? tw_add_n(g, parts, options->gpus) : parts[0];
     tw_device_options opened = TW_SIZED(tw_device_options);
     opened.logical_gpus = options->logical;
@@ -387,9 +406,9 @@ static void become_one_of_two(int task)
         setenv(only_of_the_second, "1", 1);
 }
 
-static void start_two(seen found[2])
+static void start_two(bool grows, seen found[2])
 {
-    start_options options = {.gpus = 2, .tasks = true};
+    start_options options = {.gpus = 2, .tasks = true, .grows = grows};
     started tasks[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     for (int task = 0; task < 2; task++)
@@ -404,7 +423,7 @@ static void what_the_first_task_has_timed_all_take(void **state)
 {
     seen found[2];
     (void)state;
-    start_two(found);
+    start_two(false, found);
     assert_string_equal(found[0].failure, "");
     assert_string_equal(found[1].failure, "");
     assert_int_equal(found[0].timed, OF_CUDNN + OF_CUBLASLT); /* for the other's card, too */
@@ -421,11 +440,25 @@ static void an_algorithm_that_only_the_first_task_has_ends_both(void **state)
     seen found[2];
     (void)state;
     only_of_the_second = "CARD_TUNED";
-    start_two(found);
+    start_two(false, found);
     only_of_the_second = NULL;
     assert_message(found[1].failure, "cudnn's algorithm 4, which task 0 has chosen on its Made-up Card, is not there "
                                      "on task 1's Made-up Card");
     assert_message(found[0].failure, "task 1");
+}
+
+/* The first round is of the plan; who plans when another comes cannot ask the first task: all take what no clock has
+ * chosen. */
+static void rounds_that_are_planned_when_they_come_take_the_librarys_first(void **state)
+{
+    seen found[2];
+    (void)state;
+    start_two(true, found);
+    for (int task = 0; task < 2; task++) {
+        assert_string_equal(found[task].failure, "");
+        assert_message(found[task].log, "cublaslt's algorithm 1, the first");
+    }
+    assert_int_equal(found[1].timed, 0);
 }
 
 int main(void)
@@ -446,6 +479,7 @@ int main(void)
         TEST(off_leaves_the_folder_alone),
         TEST(what_the_first_task_has_timed_all_take),
         TEST(an_algorithm_that_only_the_first_task_has_ends_both),
+        TEST(rounds_that_are_planned_when_they_come_take_the_librarys_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

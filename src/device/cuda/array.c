@@ -375,7 +375,7 @@ const twi_kernel twi_cuda_array_kernels[] = {
     {"Placeholder", "cuda", MOVED},
     {"PlaceholderV2", "cuda", MOVED},
     {"PlaceholderWithDefault", "cuda", MOVED},
-    {"Identity", "cuda", MOVED},
+    {"Identity", "cuda", MOVED | TWI_TYPE(TW_INVALID_DTYPE)}, /* of a LoopCond, which says no type */
     {"StopGradient", "cuda", MOVED},
     {"PreventGradient", "cuda", MOVED},
     {"EnsureShape", "cuda", MOVED},

@@ -173,6 +173,20 @@ static tw_status run_clip(const twi_run *r)
                                        r->input_operands[2].elements > 1, r->outputs[0]));
 }
 
+static tw_status prepare_leaky(twi_prepare *p)
+{
+    float alpha = twi_attr_float(p->attrs, "alpha", 0.2f);
+    p->can_overwrite[0] = true;
+    return twi_keep(p, &alpha, sizeof alpha);
+}
+
+/* Of the gradient the gate comes second. */
+static tw_status run_leaky(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_leaky(r->stream, type_of(r), *(const float *)r->state, elements(r),
+                                        r->inputs[r->num_inputs - 1], r->inputs[0], r->outputs[0]));
+}
+
 /* ---- sums and conversion ----------------------------------------------------------------------------------------- */
 
 static tw_status prepare_add_n(twi_prepare *p)
@@ -247,13 +261,13 @@ static tw_status run_bias(const twi_run *r)
 #define TEST_ROW(number, op, types, expression) {op, "cuda", types, NULL, run_##number},
 
 const twi_kernel twi_cuda_elementwise_kernels[] = {
-    TWI_CUDA_UNARY_LIST(UNARY_ROW)
-    TWI_CUDA_BINARY_LIST(BINARY_ROW)
-    TWI_CUDA_COMPARE_LIST(COMPARE_ROW)
-    TWI_CUDA_TEST_LIST(TEST_ROW)
-    {"Select", "cuda", MOVED, prepare_select, run_select, twi_free, .accepts = accepts_select},
+    TWI_CUDA_UNARY_LIST(UNARY_ROW) TWI_CUDA_BINARY_LIST(BINARY_ROW) TWI_CUDA_COMPARE_LIST(COMPARE_ROW)
+        TWI_CUDA_TEST_LIST(TEST_ROW){"Select", "cuda", MOVED, prepare_select, run_select, twi_free,
+                                     .accepts = accepts_select},
     {"SelectV2", "cuda", MOVED, prepare_select, run_select, twi_free, .accepts = accepts_select},
     {"ClipByValue", "cuda", NUMBERS, prepare_unary, run_clip},
+    {"LeakyRelu", "cuda", FLOATS, prepare_leaky, run_leaky, twi_free},
+    {"LeakyReluGrad", "cuda", FLOATS, prepare_leaky, run_leaky, twi_free},
     {"AddN", "cuda", FLOATS, prepare_add_n, run_add_n},
     {"AccumulateNV2", "cuda", FLOATS, prepare_add_n, run_add_n},
     {"Cast", "cuda", 0, NULL, run_cast, .accepts = accepts_cast},

@@ -227,6 +227,13 @@ static __global__ void clip_kernel(int64_t n, const T *x, const T *low, bool low
 }
 
 template <typename T>
+static __global__ void leaky_kernel(float alpha, int64_t n, const T *gate, const T *x, T *y)
+{
+    EACH(i, n)
+        put(y + i, to_float(gate[i]) > 0 ? to_float(x[i]) : alpha * to_float(x[i]));
+}
+
+template <typename T>
 static __global__ void bias_kernel(int64_t n, int64_t channels, int64_t inner, bool relu, const T *x, const T *bias, T *y)
 {
     EACH(i, n)
@@ -378,6 +385,14 @@ cudaError_t twi_cuda_clip(cudaStream_t stream, tw_dtype type, int64_t n, const v
 template <int V, typename T> static void add_n(cudaStream_t stream, int count, const terms &t, int64_t n, T *sum)
 {
     LAUNCH(blocks_for(n / V + 1), THREADS, 0, stream, add_n_kernel<V, T>)(count, t, n, sum);
+}
+
+cudaError_t twi_cuda_leaky(cudaStream_t stream, tw_dtype type, float alpha, int64_t n, const void *gate, const void *x,
+                           void *y)
+{
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, leaky_kernel<T>)(alpha, n, (const T *)gate,
+                                                                                 (const T *)x, (T *)y))
+    return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_add_n(cudaStream_t stream, tw_dtype type, int count, const void *const *x, int64_t n, void *sum)

@@ -8,6 +8,7 @@
     X(twi_cuda_matmul_kernels)      /* by NVIDIA's libraries */                                                        \
     X(twi_cuda_conv_kernels)                                                                                           \
     X(twi_cuda_array_kernels)       /* by our own kernels */                                                           \
+    X(twi_cuda_index_kernels)                                                                                          \
     X(twi_cuda_elementwise_kernels)                                                                                    \
     X(twi_cuda_reduce_kernels)                                                                                         \
     X(twi_cuda_pool_kernels)                                                                                           \

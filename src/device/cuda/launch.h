@@ -42,12 +42,27 @@ extern "C" {
     X(SINE, "Sin", FLOATS, sinf(x))                                                                                    \
     X(COSINE, "Cos", FLOATS, cosf(x))                                                                                  \
     X(TANGENT_OF, "Tan", FLOATS, tanf(x))                                                                              \
+    X(SINE_H, "Sinh", FLOATS, sinhf(x))                                                                                \
+    X(COSINE_H, "Cosh", FLOATS, coshf(x))                                                                              \
+    X(ARC_SINE, "Asin", FLOATS, asinf(x))                                                                              \
+    X(ARC_COSINE, "Acos", FLOATS, acosf(x))                                                                            \
+    X(ARC_TANGENT, "Atan", FLOATS, atanf(x))                                                                           \
+    X(ARC_SINE_H, "Asinh", FLOATS, asinhf(x))                                                                          \
+    X(ARC_COSINE_H, "Acosh", FLOATS, acoshf(x))                                                                        \
+    X(ARC_TANGENT_H, "Atanh", FLOATS, atanhf(x))                                                                       \
     X(TANGENT, "Tanh", FLOATS, tanhf(x))                                                                               \
     X(ERROR_FUNCTION, "Erf", FLOATS, erff(x))                                                                          \
+    X(COMPLEMENT, "Erfc", FLOATS, erfcf(x))                                                                            \
+    X(LOG_GAMMA, "Lgamma", FLOATS, lgammaf(x))                                                                         \
     X(SIGMOID, "Sigmoid", FLOATS, x < 0 ? expf(x) / (1 + expf(x)) : 1 / (1 + expf(-x)))                                \
     X(FLOOR, "Floor", FLOATS, floorf(x))                                                                               \
     X(CEILING, "Ceil", FLOATS, ceilf(x))                                                                               \
     X(ROUND, "Round", FLOATS, rintf(x))                                                                                \
+    X(ROUND_INT, "Rint", FLOATS, rintf(x))                                                                             \
+    X(ELU, "Elu", FLOATS, x < 0 ? expm1f(x) : x)                                                                       \
+    X(SELU, "Selu", FLOATS, x < 0 ? 1.7580993f * expm1f(x) : 1.05070099f * x)                                          \
+    X(SOFTPLUS, "Softplus", FLOATS, (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))))                                         \
+    X(SOFTSIGN, "Softsign", FLOATS, x / (1 + fabsf(x)))                                                                \
     X(RELU, "Relu", FLOATS, x <= 0 ? 0 : x)                                                                            \
     X(RELU6, "Relu6", FLOATS, x <= 0 ? 0 : x > 6 ? 6 : x)
 
@@ -57,25 +72,33 @@ extern "C" {
     X(ADD_V2, "AddV2", NUMBERS, x + y)                                                                                 \
     X(SUBTRACT, "Sub", NUMBERS, x - y)                                                                                 \
     X(MULTIPLY, "Mul", NUMBERS, x *y)                                                                                  \
-    X(MULTIPLY_NO_NAN, "MulNoNan", FLOATS, y == 0 ? 0 : x *y)                                                          \
+    X(MULTIPLY_NO_NAN, "MulNoNan", FLOATS, y == 0 ? 0 : x * y)                                                         \
     X(DIVIDE, "RealDiv", NUMBERS, x / y)                                                                               \
     X(DIVIDE_1, "Div", NUMBERS, x / y)                                                                                 \
     X(DIVIDE_NO_NAN, "DivNoNan", FLOATS, y == 0 ? 0 : x / y)                                                           \
     X(X_DIVIDE_Y, "Xdivy", FLOATS, x == 0 ? 0 : x / y)                                                                 \
     X(TRUNCATE_DIVIDE, "TruncateDiv", NUMBERS, truncf(x / y))                                                          \
     X(FLOOR_DIVIDE, "FloorDiv", NUMBERS, floorf(x / y))                                                                \
-    X(FLOOR_MODULO, "FloorMod", NUMBERS, fmodf(x, y) != 0 && (fmodf(x, y) < 0) != (y < 0) ? fmodf(x, y) + y : fmodf(x, y))\
+    X(FLOOR_MODULO, "FloorMod", NUMBERS,                                                                               \
+      fmodf(x, y) != 0 && (fmodf(x, y) < 0) != (y < 0) ? fmodf(x, y) + y : fmodf(x, y))                                \
     X(MODULO, "Mod", NUMBERS, fmodf(x, y))                                                                             \
     X(MAXIMUM, "Maximum", NUMBERS, x > y || x != x ? x : y)                                                            \
     X(MINIMUM, "Minimum", NUMBERS, x < y || x != x ? x : y)                                                            \
     X(SQUARED_DIFFERENCE, "SquaredDifference", NUMBERS, (x - y) * (x - y))                                             \
     X(POWER, "Pow", FLOATS, powf(x, y))                                                                                \
-    X(ROOT_GRAD, "SqrtGrad", FLOATS, y == 0 ? 0 : y * 0.5f / x)                                                          \
-    X(RECIPROCAL_ROOT_GRAD, "RsqrtGrad", FLOATS, y == 0 ? 0 : y * -0.5f * x * x * x)                                     \
-    X(RECIPROCAL_GRAD, "ReciprocalGrad", FLOATS, y == 0 ? 0 : -y * x * x)                                                \
-    X(INVERSE_GRAD, "InvGrad", FLOATS, y == 0 ? 0 : -y * x * x)                                                          \
+    X(X_LOG_Y, "Xlogy", FLOATS, x == 0 ? 0 : x * logf(y))                                                              \
+    X(X_LOG_1_Y, "Xlog1py", FLOATS, x == 0 ? 0 : x * log1pf(y))                                                        \
+    X(ANGLE, "Atan2", FLOATS, atan2f(x, y))                                                                            \
+    X(ROOT_GRAD, "SqrtGrad", FLOATS, y == 0 ? 0 : y * 0.5f / x)                                                        \
+    X(RECIPROCAL_ROOT_GRAD, "RsqrtGrad", FLOATS, y == 0 ? 0 : y * -0.5f * x * x * x)                                   \
+    X(RECIPROCAL_GRAD, "ReciprocalGrad", FLOATS, y == 0 ? 0 : -y * x * x)                                              \
+    X(INVERSE_GRAD, "InvGrad", FLOATS, y == 0 ? 0 : -y * x * x)                                                        \
     X(SIGMOID_GRAD, "SigmoidGrad", FLOATS, y * x * (1 - x))                                                            \
     X(TANGENT_GRAD, "TanhGrad", FLOATS, y * (1 - x * x))                                                               \
+    X(ELU_GRAD, "EluGrad", FLOATS, y < 0 ? x * (y + 1) : x)                                                            \
+    X(SELU_GRAD, "SeluGrad", FLOATS, y < 0 ? x * (y + 1.7580993f) : x * 1.05070099f)                                   \
+    X(SOFTPLUS_GRAD, "SoftplusGrad", FLOATS, x / (expf(-y) + 1))                                                       \
+    X(SOFTSIGN_GRAD, "SoftsignGrad", FLOATS, x / ((1 + fabsf(y)) * (1 + fabsf(y))))                                    \
     X(RELU_GRAD, "ReluGrad", FLOATS, y > 0 ? x : 0)                                                                    \
     X(RELU6_GRAD, "Relu6Grad", FLOATS, y > 0 && y < 6 ? x : 0)
 
@@ -171,6 +194,9 @@ cudaError_t twi_cuda_select(cudaStream_t stream, int bytes, const twi_cuda_walk 
  * types, int32, int64. */
 cudaError_t twi_cuda_clip(cudaStream_t stream, tw_dtype type, int64_t n, const void *x, const void *low, bool low_steps,
                           const void *high, bool high_steps, void *y);
+/* y = x where gate > 0, else alpha * x. Float types. */
+cudaError_t twi_cuda_leaky(cudaStream_t stream, tw_dtype type, float alpha, int64_t n, const void *gate, const void *x,
+                           void *y);
 
 enum { TWI_CUDA_MOST_TERMS = 128 };
 /* sum = x[0] + x[1] + ..., from left to right; count from 1 to TWI_CUDA_MOST_TERMS. Float types. */
@@ -347,6 +373,30 @@ cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const t
                                      const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
                                      void *workspace);
 
+/* ---- index.cu ---------------------------------------------------------------------------------------------------- */
+
+/* From x [batch, outer, rows, a row's bytes], by numbers [batch, picked]. */
+typedef struct twi_cuda_picking {
+    int64_t batch, outer, rows, picked, row_bytes;
+} twi_cuda_picking;
+
+/* Numbers, here and below, are int64 where `wide`, else int32; what is made has 2^31 elements at most. y [batch, outer,
+ * picked, a row's bytes]; rows of zeros where a number is none of a row. */
+cudaError_t twi_cuda_gather(cudaStream_t stream, const twi_cuda_picking *p, const void *x, bool wide,
+                            const void *numbers, void *y);
+/* y [outer, depth, inner] of elements of so many bytes: *on where the number [outer, inner] is the place along depth,
+ * else *off. */
+cudaError_t twi_cuda_one_hot(cudaStream_t stream, int bytes, int64_t outer, int64_t depth, int64_t inner, bool wide,
+                             const void *numbers, const void *on, const void *off, void *y);
+/* What lies at most *lower below and *upper above the diagonal, or anywhere below or above where that is negative, else
+ * zeros. */
+cudaError_t twi_cuda_band(cudaStream_t stream, int bytes, int64_t matrices, int64_t rows, int64_t columns, bool wide,
+                          const void *lower, const void *upper, const void *x, void *y);
+/* to [rows, row], at numbers[i], += or -= updates[i], for i from 0 to n - 1 in this order. Float types, int32, int64.
+ */
+cudaError_t twi_cuda_add_rows(cudaStream_t stream, tw_dtype type, bool subtracts, int64_t n, int64_t rows, int64_t row,
+                              bool wide, const void *numbers, const void *updates, void *to);
+
 /* ---- softmax.cu -------------------------------------------------------------------------------------------------- */
 
 cudaError_t twi_cuda_softmax(cudaStream_t stream, tw_dtype type, bool logarithm, int64_t rows, int64_t classes,
@@ -357,8 +407,12 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
                                           const void *logits, tw_dtype label_type, const void *labels, void *loss,
                                           void *backprop);
 
-/* The mean of these losses, float, and the gradient times *scale / divisor as numbers of type `to`; scale is a float on
- * the card. Types are float types. */
+/* The same of labels that are distributions over classes, of the logits' type. */
+cudaError_t twi_cuda_cross_entropy(cudaStream_t stream, tw_dtype type, int64_t rows, int64_t classes,
+                                   const void *logits, const void *labels, void *loss, void *backprop);
+
+/* The mean of losses by classes, float, and the gradient times *scale / divisor as numbers of type `to`; scale is a
+ * float on the card. Types are float types. */
 cudaError_t twi_cuda_softmax_loss(cudaStream_t stream, tw_dtype type, tw_dtype to, int64_t rows, int64_t classes,
                                   const void *logits, tw_dtype label_type, const void *labels, const float *scale,
                                   float divisor, float *loss, void *backprop);
@@ -382,7 +436,8 @@ typedef enum twi_cuda_rule {
     TWI_CUDA_DESCENT,   /* rate: var -= rate * gradient */
     TWI_CUDA_FOLLOWING, /* weight: var -= (var - gradient) * weight, an average of what is in the gradient's place */
     TWI_CUDA_MOMENTUM,  /* rate, momentum; those from here on have slots */
-    TWI_CUDA_ADAM,      /* beta1_power, beta2_power, rate, beta1, beta2, epsilon */
+    TWI_CUDA_ADAGRAD,   /* rate, epsilon, which is 0 where it is not given */
+    TWI_CUDA_ADAM,      /* two slots from here on: beta1_power, beta2_power, rate, beta1, beta2, epsilon */
     TWI_CUDA_RMS_PROP,  /* rate, rho, momentum, epsilon */
 } twi_cuda_rule;
 

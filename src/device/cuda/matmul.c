@@ -1,4 +1,4 @@
-/* matmul.c - MatMul on cuBLASLt, alone or with the bias and the ReLU that follow it.
+/* matmul.c - MatMul on cuBLASLt, alone or with the bias and the ReLU that follow it, and of many matrices at once.
  *
  * Matrices here are row-major, cuBLASLt's are column-major by default; a row-major matrix read so is its transpose. So
  * the library is asked for the transpose of the product, b' a', where nothing has to move. Sums are in
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 #define WORKSPACE_LIMIT ((size_t)32 << 20)
 #define WORKSPACE_ALIGNMENT ((size_t)256)
 enum { MOST_FOUND = 2 * TWI_CANDIDATES }; /* many have the same number */
@@ -53,13 +54,45 @@ static cudaDataType_t data_type(tw_dtype type)
     return type == TW_BFLOAT16 ? CUDA_R_16BF : type == TW_FLOAT16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-/* The transpose of a row-major matrix, as cuBLASLt sees it. */
+/* Matrices are the last two axes. */
+static int64_t rows_of(const twi_operand *x)
+{
+    return x->shape.dims[x->shape.rank - 2];
+}
+
+static int64_t columns_of(const twi_operand *x)
+{
+    return x->shape.dims[x->shape.rank - 1];
+}
+
+static int64_t matrices_of(const twi_operand *x)
+{
+    int64_t count = 1;
+    for (int i = 0; i < x->shape.rank - 2; i++)
+        count *= x->shape.dims[i];
+    return count;
+}
+
+static bool is_turned(const twi_prepare *p, const char *attribute, const char *of_many)
+{
+    return twi_attr_bool(p->attrs, attribute, false) || twi_attr_bool(p->attrs, of_many, false);
+}
+
+/* The transpose of a row-major matrix, as cuBLASLt sees it; one that is for all products does not move on. */
 static tw_status lay(const twi_prepare *p, product *m, const twi_operand *matrix, cublasLtMatrixLayout_t *layout)
 {
     tw_status status = TW_OK;
-    int64_t rows = matrix->shape.dims[0], columns = matrix->shape.dims[1];
+    int64_t rows = rows_of(matrix), columns = columns_of(matrix), count = matrices_of(&p->outputs[0]);
+    int32_t products = (int32_t)count;
+    int64_t step = matrices_of(matrix) > 1 ? rows * columns : 0;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatrixLayoutCreate, layout, data_type(matrix->dtype),
                      (uint64_t)columns, (uint64_t)rows, columns);
+    if (count == 1)
+        return TW_OK;
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatrixLayoutSetAttribute, *layout,
+                     CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &products, sizeof products);
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatrixLayoutSetAttribute, *layout,
+                     CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step);
 done:
     return status;
 }
@@ -194,10 +227,13 @@ static void write_key(const twi_prepare *p, char *key, size_t size)
 {
     const twi_operand *a = &p->inputs[0], *b = &p->inputs[1];
     const twi_cuda_device *card = twi_cuda_of(p);
-    snprintf(key, size, "matmul,%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", tw_dtype_name(a->dtype),
-             (long long)a->shape.dims[0], (long long)a->shape.dims[1],
-             twi_attr_bool(p->attrs, "transpose_a", false) ? "transposed" : "", (long long)b->shape.dims[0],
-             (long long)b->shape.dims[1], twi_attr_bool(p->attrs, "transpose_b", false) ? "transposed" : "",
+    char many[64] = "";
+    if (matrices_of(&p->outputs[0]) > 1)
+        snprintf(many, sizeof many, "%lld=%lldx%lld,", (long long)matrices_of(&p->outputs[0]),
+                 (long long)matrices_of(a), (long long)matrices_of(b));
+    snprintf(key, size, "matmul,%s%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", many, tw_dtype_name(a->dtype),
+             (long long)rows_of(a), (long long)columns_of(a), is_turned(p, "transpose_a", "adj_x") ? "transposed" : "",
+             (long long)rows_of(b), (long long)columns_of(b), is_turned(p, "transpose_b", "adj_y") ? "transposed" : "",
              p->num_inputs > 2 ? ",bias" : "", twi_attr_bool(p->attrs, "relu", false) ? ",relu" : "",
              card->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "", card->fast ? ",fast" : "");
 }
@@ -239,8 +275,8 @@ static tw_status describe(const twi_prepare *p, product *m)
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation,
                      twi_cuda_of(p)->tf32 && a->dtype == TW_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                      CUDA_R_32F);
-    TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, twi_attr_bool(p->attrs, "transpose_b", false)));
-    TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, twi_attr_bool(p->attrs, "transpose_a", false)));
+    TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, is_turned(p, "transpose_b", "adj_y")));
+    TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, is_turned(p, "transpose_a", "adj_x")));
     TWI_TRY(set_epilogue(p, m));
     TWI_TRY(lay(p, m, a, &m->a));
     TWI_TRY(lay(p, m, b, &m->b));
@@ -275,6 +311,21 @@ static tw_status accepts(const twi_prepare *p)
     if (known == TWI_REFUSED)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "cublaslt has no algorithm for this that may be taken");
     return TW_OK;
+}
+
+/* The library goes through many matrices by one step, so operands have one for each product, or one for all. */
+static tw_status accepts_many(const twi_prepare *p)
+{
+    int64_t count = matrices_of(&p->outputs[0]);
+    for (int i = 0; i < 2; i++)
+        if (p->inputs[i].dtype != p->outputs[0].dtype || !(FLOATS & TWI_TYPE(p->inputs[i].dtype)))
+            return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU multiplies floats of one type", p->op);
+        else if (matrices_of(&p->inputs[i]) != count && matrices_of(&p->inputs[i]) != 1)
+            return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU takes %lld matrices or 1, got %lld", p->op,
+                            (long long)count, (long long)matrices_of(&p->inputs[i]));
+    if (count > INT32_MAX)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than 2^31 matrices", p->op);
+    return accepts(p);
 }
 
 static tw_status prepare(twi_prepare *p)
@@ -313,10 +364,11 @@ void twi_cuda_matmul_begin(twi_cuda_device *c)
     release(m);
 }
 
-#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
-
 const twi_kernel twi_cuda_matmul_kernels[] = {
     {"MatMul", "cublaslt", FLOATS, prepare, run, release, .accepts = accepts, .shares = true},
     {"_FusedMatMul", "cublaslt", FLOATS, prepare, run, release, .accepts = accepts, .shares = true},
+    {"BatchMatMul", "cublaslt", FLOATS, prepare, run, release, .accepts = accepts_many, .shares = true},
+    {"BatchMatMulV2", "cublaslt", FLOATS, prepare, run, release, .accepts = accepts_many, .shares = true},
+    {"BatchMatMulV3", "cublaslt", 0, prepare, run, release, .accepts = accepts_many, .shares = true},
     {0},
 };

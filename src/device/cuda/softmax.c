@@ -33,6 +33,21 @@ static tw_status run_sparse(const twi_run *r)
                                                        r->outputs[1]));
 }
 
+static tw_status accepts_dense(const twi_prepare *p)
+{
+    if (tw_shape_equal(p->inputs[0].shape, p->inputs[1].shape))
+        return TW_OK;
+    return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU takes labels of the logits' shape", p->op);
+}
+
+static tw_status run_dense(const twi_run *r)
+{
+    const twi_operand *logits = &r->input_operands[0];
+    int64_t classes = logits->shape.dims[1], rows = classes ? logits->shape.dims[0] : 0;
+    return TWI_LAUNCH(r, twi_cuda_cross_entropy(r->stream, logits->dtype, rows, classes, r->inputs[0], r->inputs[1],
+                                                r->outputs[0], r->outputs[1]));
+}
+
 static tw_status prepare_loss(twi_prepare *p)
 {
     float divisor = twi_attr_float(p->attrs, "divisor", 1);
@@ -59,6 +74,7 @@ const twi_kernel twi_cuda_softmax_kernels[] = {
     {"Softmax", "cuda", FLOATS, NULL, run_softmax},
     {"LogSoftmax", "cuda", FLOATS, NULL, run_log_softmax},
     {"SparseSoftmaxCrossEntropyWithLogits", "cuda", FLOATS, NULL, run_sparse},
+    {"SoftmaxCrossEntropyWithLogits", "cuda", FLOATS, NULL, run_dense, .accepts = accepts_dense},
     {"_SoftmaxLoss", "cuda", FLOATS, prepare_loss, run_loss, twi_free},
     {"InTopKV2", "cuda", 0, NULL, run_in_top},
     {0},

@@ -56,6 +56,26 @@ static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *log
         put(loss + row, known ? logf(sum) - (to_float(x[label]) - maximum) : NAN);
 }
 
+template <typename T>
+static __global__ void dense_kernel(int64_t rows, int64_t classes, const T *logits, const T *labels, T *loss,
+                                    T *backprop)
+{
+    int64_t row = blockIdx.x * (int64_t)ROWS_OF_BLOCK + threadIdx.y;
+    if (row >= rows)
+        return;
+    const T *x = logits + row * classes, *label = labels + row * classes;
+    float sum, maximum = sum_exponentials(x, classes, &sum), all = 0;
+    for (int64_t c = threadIdx.x; c < classes; c += LANES) {
+        float shifted = to_float(x[c]) - maximum, part = to_float(label[c]);
+        all += part * (logf(sum) - shifted);
+        put(backprop + row * classes + c, expf(shifted) / sum - part);
+    }
+    for (int step = LANES / 2; step > 0; step /= 2)
+        all += __shfl_xor_sync(0xffffffffu, all, step);
+    if (threadIdx.x == 0)
+        put(loss + row, all);
+}
+
 /* ---- the mean of all losses and the gradient --------------------------------------------------------------------- */
 
 static const int LOSS_THREADS = 1024;
@@ -161,6 +181,16 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
         return cudaSuccess;
     FLOAT_TYPES(type, LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, sparse_kernel<T>)(
                           rows, classes, (const T *)logits, wide, labels, (T *)loss, (T *)backprop))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_cross_entropy(cudaStream_t stream, tw_dtype type, int64_t rows, int64_t classes,
+                                   const void *logits, const void *labels, void *loss, void *backprop)
+{
+    if (rows == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, dense_kernel<T>)(
+                          rows, classes, (const T *)logits, (const T *)labels, (T *)loss, (T *)backprop))
     return cudaGetLastError();
 }
 

@@ -89,10 +89,11 @@ static twi_cuda_rule rule_of(const char *op)
 {
     static const char *const ops[] = {[TWI_CUDA_FOLLOWING] = "_MovingAverageMany",
                                       [TWI_CUDA_MOMENTUM] = "ResourceApplyMomentum",
+                                      [TWI_CUDA_ADAGRAD] = "ResourceApplyAdagrad",
                                       [TWI_CUDA_ADAM] = "ResourceApplyAdam",
                                       [TWI_CUDA_RMS_PROP] = "ResourceApplyRMSProp"};
     for (int rule = TWI_CUDA_FOLLOWING; rule <= TWI_CUDA_RMS_PROP; rule++)
-        if (strcmp(op, ops[rule]) == 0)
+        if (strncmp(op, ops[rule], strlen(ops[rule])) == 0) /* a second version does as much */
             return (twi_cuda_rule)rule;
     return TWI_CUDA_DESCENT;
 }
@@ -181,6 +182,13 @@ static tw_status prepare_update_many(twi_prepare *p)
     return keep_updating(p, u);
 }
 
+static tw_status accepts_adagrad(const twi_prepare *p)
+{
+    return twi_attr_bool(p->attrs, "update_slots", true)
+               ? TW_OK
+               : twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU updates its slots", p->op);
+}
+
 static tw_status run_update(const twi_run *r)
 {
     const updating *u = r->state;
@@ -226,6 +234,8 @@ const twi_kernel twi_cuda_state_kernels[] = {
     {"AssignSubVariableOp", "cuda", ADDED, prepare_assign, run_assign_subtract},
     {"ResourceApplyGradientDescent", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"ResourceApplyMomentum", "cuda", FLOATS, prepare_update, run_update, twi_free},
+    {"ResourceApplyAdagrad", "cuda", FLOATS, prepare_update, run_update, twi_free, .accepts = accepts_adagrad},
+    {"ResourceApplyAdagradV2", "cuda", FLOATS, prepare_update, run_update, twi_free, .accepts = accepts_adagrad},
     {"ResourceApplyAdam", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"ResourceApplyRMSProp", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"_ApplyMany", "cuda", FLOATS, prepare_update_many, run_update, twi_free},

@@ -24,6 +24,14 @@ static __device__ float step_momentum(bool nesterov, const float *k, float var, 
     return var - rounded<T>(nesterov ? ahead : a * rate);
 }
 
+/* Rounds where it is kept, as on the CPU. */
+static __device__ inline float step_adagrad(const float *k, float var, float g, float *accumulated)
+{
+    float rate = k[0], epsilon = k[1];
+    *accumulated += g * g;
+    return var - g * rate / (sqrtf(*accumulated) + epsilon);
+}
+
 /* alpha: the rate, made up for moments that start at 0. */
 template <typename T>
 static __device__ float step_adam(bool nesterov, const float *k, float alpha, float var, float g, float *m, float *v)
@@ -71,6 +79,8 @@ static __device__ __forceinline__ float step(bool nesterov, const float *k, floa
         return x - rounded<T>(rounded<T>(x - g) * k[0]);
     case TWI_CUDA_MOMENTUM:
         return step_momentum<T>(nesterov, k, x, g, one);
+    case TWI_CUDA_ADAGRAD:
+        return step_adagrad(k, x, g, one);
     case TWI_CUDA_ADAM:
         return step_adam<T>(nesterov, k, alpha, x, g, one, two);
     default:
@@ -80,7 +90,7 @@ static __device__ __forceinline__ float step(bool nesterov, const float *k, floa
 
 template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(twi_cuda_update u)
 {
-    constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE == TWI_CUDA_MOMENTUM ? 1 : 2;
+    constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE < TWI_CUDA_ADAM ? 1 : 2;
     int v = array_of_block(u.count, u.first_block);
     int64_t at = ((int)blockIdx.x - u.first_block[v]) * (int64_t)CHUNK + (int)threadIdx.x * TOGETHER;
     int count = (int)min(u.elements[v] - at, (int64_t)TOGETHER);
@@ -156,6 +166,7 @@ cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_up
         UPDATE(TWI_CUDA_DESCENT)
         UPDATE(TWI_CUDA_FOLLOWING)
         UPDATE(TWI_CUDA_MOMENTUM)
+        UPDATE(TWI_CUDA_ADAGRAD)
         UPDATE(TWI_CUDA_ADAM)
         UPDATE(TWI_CUDA_RMS_PROP)
     }
