@@ -92,7 +92,7 @@ static void run(tw_output before, tw_output y)
     tw_tensor *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2)), *result = NULL;
     tw_feed feed = {x, value};
     assert_string_equal(tw_graph_message(g), "");
-    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.allow_soft_placement = true}, &s, &error));
     if (before.node)
         assert_ok(tw_session_run(s, NULL, 0, &before, 1, NULL, &error));
     assert_ok(tw_session_run(s, &feed, 1, &y, 1, &result, &error));
@@ -182,6 +182,19 @@ static void many_loops_follow_each_other_and_have_gradients(void **state)
     end();
 }
 
+static void many_nodes_ask_for_a_device_of_their_own(void **state)
+{
+    (void)state;
+    enum { NODES = 30000 };
+    begin();
+    tw_output y = x;
+    for (int i = 0; i < NODES; i++)
+        TW_DEVICE(g, "/gpu:GPU-%08x", (unsigned)i)
+        y = tw_tanh(g, y);
+    run((tw_output){0}, y);
+    end();
+}
+
 /* Most of what such a plan has lies in slots (plan/memory.c), which are given back in the order of time. */
 static void thousands_of_values_keep_to_their_memory(void **state)
 {
@@ -238,6 +251,7 @@ int main(void)
         cmocka_unit_test(many_nodes_differ_only_in_what_they_wait_for),
         cmocka_unit_test(a_loop_has_many_values),
         cmocka_unit_test(many_loops_follow_each_other_and_have_gradients),
+        cmocka_unit_test(many_nodes_ask_for_a_device_of_their_own),
         cmocka_unit_test(thousands_of_values_keep_to_their_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
  * body: a node that takes nothing else comes after the block's pivot. */
 #include "graph/blocks.h"
 
+#include "base/hash.h"
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 void twi_blocks_free(tw_graph *graph)
 {
     for (twi_block *b = graph->latest_block; b; b = b->before) {
-        twi_array_free(&b->passages);
+        twi_free(b->passages.slots);
         twi_array_free(&b->turns);
     }
     twi_map_free(&graph->branches_by_predicate);
@@ -90,11 +91,43 @@ static bool is_seen_from(tw_graph *graph, tw_output x, const twi_block *block)
     return true;
 }
 
+/* Where the value's passage lies, or shall lie. */
+static twi_passage *find_passage(const twi_passages *passages, tw_output outside)
+{
+    twi_passage *slots = passages->slots;
+    size_t at = twi_hash_mix((uintptr_t)outside.node, (uint64_t)outside.index) & (passages->capacity - 1);
+    while (slots[at].outside.node &&
+           (slots[at].outside.node != outside.node || slots[at].outside.index != outside.index))
+        at = (at + 1) & (passages->capacity - 1);
+    return &slots[at];
+}
+
+static bool has_room(twi_passages *passages)
+{
+    if (2 * (passages->count + 1) <= passages->capacity)
+        return true;
+    twi_passages larger = {.capacity = passages->capacity ? 2 * passages->capacity : 8, .count = passages->count};
+    larger.slots = twi_alloc_array(larger.capacity, sizeof *larger.slots);
+    for (size_t i = 0; i < passages->capacity && larger.slots; i++)
+        if (passages->slots[i].outside.node)
+            *find_passage(&larger, passages->slots[i].outside) = passages->slots[i];
+    if (!larger.slots)
+        return false;
+    twi_free(passages->slots);
+    *passages = larger;
+    return true;
+}
+
 static tw_output add_to(tw_graph *graph, twi_block *block, tw_output outside, tw_output inside)
 {
-    twi_passage made = {outside, inside};
-    if (inside.node && !twi_push(&block->passages, made))
+    if (!inside.node)
+        return inside;
+    if (!has_room(&block->passages)) {
         fail_memory(graph);
+        return inside;
+    }
+    *find_passage(&block->passages, outside) = (twi_passage){outside, inside};
+    block->passages.count++;
     return inside;
 }
 
@@ -118,9 +151,9 @@ tw_output twi_block_pass(tw_graph *graph, twi_block *block, tw_output x)
 {
     if (!block || is_within(x.node->block, block))
         return is_seen_from(graph, x, block) ? x : (tw_output){0};
-    for (int i = 0; i < block->passages.count; i++)
-        if (block->passages.items[i].outside.node == x.node && block->passages.items[i].outside.index == x.index)
-            return block->passages.items[i].inside;
+    const twi_passage *known = block->passages.count ? find_passage(&block->passages, x) : NULL;
+    if (known && known->outside.node)
+        return known->inside;
     tw_output before = x;
     if (block->revisit && block->revisit(block->revisitor, &before))
         return add_to(graph, block, x, before);

@@ -17,6 +17,12 @@ typedef struct twi_passage {
     tw_output outside, inside;
 } twi_passage;
 
+/* Each value that is led into a block. */
+typedef struct twi_passages {
+    twi_passage *slots; /* open addressing, at most half full; without a node outside: free */
+    size_t capacity, count;
+} twi_passages;
+
 /* How a loop of gradients gets values of the loop that it goes back through. True: *x is such a value as the block has
  * it now; false: it is none, or *x is what it was before it entered that loop. */
 typedef bool twi_revisit(void *user, tw_output *x);
@@ -26,7 +32,7 @@ struct twi_block {
     tw_output predicate;       /* of a branch, */
     bool value;                /* which is taken where the predicate is that */
     tw_node *pivot;            /* runs where the block does; NULL: nobody has needed it */
-    TWI_ARRAY(twi_passage) passages;
+    twi_passages passages;
     twi_revisit *revisit; /* NULL: this is no loop of gradients */
     void *revisitor;
     const char *frame;          /* of a loop: its name; NULL: this is a branch */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool twi_names_a_device(const twi_device_name *name)
@@ -89,16 +90,24 @@ static bool is_same_name(const twi_device_name *a, const twi_device_name *b)
 
 const twi_device_name *twi_keep_name(twi_groups *g, const twi_device_name *name)
 {
-    for (int i = g->names.count - 1; i >= 0; i--) /* from the latest, which the next node asks for, too */
-        if (is_same_name(g->names.items[i], name))
-            return g->names.items[i];
-    const twi_device_name *kept = twi_arena_copy(&g->arena, name, sizeof *name);
-    return kept && twi_push(&g->names, kept) ? kept : NULL;
+    char key[192]; /* all of it; what is printed has no UUID beside a number */
+    if (g->latest_name && is_same_name(g->latest_name, name)) /* the next node asks for it, too */
+        return g->latest_name;
+    snprintf(key, sizeof key, "%s/%d/%d/%s/%d/%s", name->job, name->replica, name->task, name->type, name->id,
+             name->uuid);
+    twi_device_name *kept = twi_map_get(&g->names, key);
+    if (!kept) {
+        const char *own = twi_arena_strdup(&g->arena, key);
+        kept = twi_arena_copy(&g->arena, name, sizeof *name);
+        if (!own || !kept || !twi_map_put(&g->names, own, kept))
+            return NULL;
+    }
+    return g->latest_name = kept;
 }
 
 static bool asks_for_nothing(const twi_groups *g, const twi_device_name *name)
 {
-    return name == g->names.items[0];
+    return name == g->nothing;
 }
 
 /* What the latest node asked for: nodes of one scope have one text. */
@@ -132,7 +141,7 @@ static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, r
     twi_member *m = &g->members[node->id];
     *m = (twi_member){.parent = node->id,
                       .size = 1,
-                      .resource = g->names.items[0],
+                      .resource = g->nothing,
                       .asker = -1,
                       .assigned = earlier,
                       .kept = earlier >= 0,
@@ -329,7 +338,8 @@ tw_status twi_groups_build(twi_groups *g, const tw_graph *graph, const twi_place
     g->members = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->members);
     g->generates = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->generates);
     g->gives_resource = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->gives_resource);
-    if (!g->members || !g->generates || !g->gives_resource || !twi_keep_name(g, &nothing))
+    g->nothing = twi_keep_name(g, &nothing);
+    if (!g->members || !g->generates || !g->gives_resource || !g->nothing)
         TWI_LEAVE(twi_fail_memory(error, "placing the graph"));
     TWI_TRY(list_kinds(g, error));
     for (int id = 0; id < graph->nodes.count; id++) {
@@ -355,6 +365,6 @@ void twi_groups_free(twi_groups *g)
     twi_free(g->kind_of);
     twi_free(g->preference);
     twi_array_free(&g->joins);
-    twi_array_free(&g->names);
+    twi_map_free(&g->names);
     twi_arena_free(&g->arena);
 }

@@ -3,6 +3,7 @@
 #define TWI_COLOCATION_H
 
 #include "base/array.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "place/place.h"
 
@@ -46,7 +47,9 @@ typedef struct twi_groups {
     bool *generates;                   /* [nodes] it has no inputs and makes one value */
     bool *gives_resource;              /* [nodes] some output of it is a resource or a reference */
     TWI_ARRAY(twi_join) joins;         /* trees that span the groups */
-    TWI_ARRAY(const twi_device_name *) names; /* all that members ask for, each once: few for many nodes */
+    twi_map names;                     /* all that members ask for, each once */
+    const twi_device_name *latest_name; /* of them */
+    const twi_device_name *nothing;     /* of them: of who asks for none */
     twi_arena arena;                   /* holds them */
     struct {
         const twi_device_name *name;
@@ -60,7 +63,7 @@ tw_status twi_groups_build(twi_groups *groups, const tw_graph *graph, const twi_
                            const twi_refusals *refusals, const int *earlier, int num_earlier, tw_error *error);
 void twi_groups_free(twi_groups *groups);
 twi_member *twi_group_of(twi_groups *groups, int node);
-/* The name as one of groups->names; NULL when out of memory. */
+/* The name as one of groups->names, the same for the same; NULL when out of memory. */
 const twi_device_name *twi_keep_name(twi_groups *groups, const twi_device_name *name);
 bool twi_names_a_device(const twi_device_name *name);                          /* says anything at all */
 unsigned twi_kinds_with_kernel(const twi_groups *groups, const tw_node *node); /* bit k: devices of kind k */

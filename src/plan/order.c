@@ -191,7 +191,7 @@ static bool has_two_writing_lookers(const work *w, twi_value handle)
     for (int i = 0; i < w->lookers.count; i++) {
         const twi_node *looker = w->lookers.items[i];
         bool both = false;
-        for (int k = 0; k < looker->num_inputs && !both; k++)
+        for (int k = 0; looker->op->roles && k < looker->num_inputs && !both; k++) /* else it writes nothing */
             both = twi_same(twi_in(looker, k), handle) && writes(&looker->inputs[k]);
         count += both;
     }
