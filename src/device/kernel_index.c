@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "device/own.h"
 
+#include <string.h>
+
 /* The op's rows, begun if there are none yet; NULL when out of memory. */
 static twi_kernel_rows *rows_of(twi_kernel_index *index, const char *op)
 {
@@ -14,21 +16,25 @@ static twi_kernel_rows *rows_of(twi_kernel_index *index, const char *op)
     return twi_map_put(&index->by_op, op, begun) ? begun : NULL;
 }
 
-/* How many rows an op has must be known before they are laid side by side. */
-static bool count_rows(twi_kernel_index *index)
+/* How many rows an op has must be known before they are laid side by side. owners: of each row, in turn. */
+static bool count_rows(twi_kernel_index *index, twi_kernel_rows **owners)
 {
+    const char *latest = ""; /* many rows stand behind another one of their op */
+    twi_kernel_rows *of = NULL;
     for (const twi_kernel *const *family = index->families; *family; family++)
         for (const twi_kernel *row = *family; row->op; row++) {
-            twi_kernel_rows *of = rows_of(index, row->op);
+            if (strcmp(row->op, latest) != 0)
+                of = rows_of(index, latest = row->op);
             if (!of)
                 return false;
             of->count++;
             of->types |= row->types ? row->types : UINT64_MAX;
+            *owners++ = of;
         }
     return true;
 }
 
-static void lay_rows(twi_kernel_index *index)
+static void lay_rows(twi_kernel_index *index, twi_kernel_rows *const *owners)
 {
     const twi_kernel **next = index->rows;
     for (int i = 0; i < index->by_op.count; i++) {
@@ -38,7 +44,7 @@ static void lay_rows(twi_kernel_index *index)
     }
     for (const twi_kernel *const *family = index->families; *family; family++)
         for (const twi_kernel *row = *family; row->op; row++) {
-            twi_kernel_rows *of = twi_map_get(&index->by_op, row->op);
+            twi_kernel_rows *of = *owners++;
             of->rows[of->count++] = row;
         }
 }
@@ -56,12 +62,14 @@ twi_kernel_index *twi_kernel_index_make(const twi_kernel *const *families, uint6
     index->lacks = lacks;
     index->ops = twi_alloc_array(total + 1, sizeof *index->ops);
     index->rows = twi_alloc_array(total + 1, sizeof *index->rows);
-    if (!index->ops || !index->rows || !count_rows(index)) {
+    twi_kernel_rows **owners = twi_alloc_array(total + 1, sizeof *owners);
+    bool counted = index->ops && index->rows && owners && count_rows(index, owners);
+    if (counted)
+        lay_rows(index, owners);
+    else
         twi_kernel_index_free(index);
-        return NULL;
-    }
-    lay_rows(index);
-    return index;
+    twi_free(owners);
+    return counted ? index : NULL;
 }
 
 void twi_kernel_index_free(twi_kernel_index *index)
