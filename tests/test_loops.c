@@ -819,6 +819,7 @@ static void every_build_goes_through_a_panel_to_the_same_bits(void **state)
     enum { K = 21, MOST = 19 };
     (void)state;
     for (const twi_products *const *usable = twi_products_usable(); *usable; usable++) {
+        CHECK_PANEL(float, float, (*usable)->panel_float)
         CHECK_PANEL(double, double, (*usable)->panel_double)
         CHECK_PANEL(int32_t, uint32_t, (*usable)->panel_int32)
         CHECK_PANEL(int64_t, uint64_t, (*usable)->panel_int64)

@@ -26,6 +26,7 @@ typedef struct twi_products {
     double (*add_two)(double *to, double f, const double *x, double g, const double *y, const double *z, int64_t n);
     /* x, y = c x - s y, s x + c y */
     void (*turn)(double *x, double *y, double c, double s, int64_t n);
+    TWI_PANEL(panel_float, float);
     TWI_PANEL(panel_double, double);
     TWI_PANEL(panel_int32, int32_t);
     TWI_PANEL(panel_int64, int64_t);

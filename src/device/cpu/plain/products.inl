@@ -137,6 +137,10 @@ static void NAME(turn)(double *x, double *y, double c, double s, int64_t n)
     }
 }
 
+#define TYPE float
+#define NUMBER float
+#define OF(f) NAME(f##_float)
+#include "device/cpu/plain/panel.inl"
 #define TYPE double
 #define NUMBER double
 #define OF(f) NAME(f##_double)
@@ -157,6 +161,7 @@ static const twi_products NAME(products) = {
     NAME(add),
     NAME(add_two),
     NAME(turn),
+    NAME(panel_float),
     NAME(panel_double),
     NAME(panel_int32),
     NAME(panel_int64),
