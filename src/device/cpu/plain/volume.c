@@ -6,6 +6,11 @@
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 
+enum {
+    AXES = TWI_VOLUME_AXES,
+    BLOCK = 16, /* channels that are done together */
+};
+
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 /* The window of the output's place number `o` among all of a volume, at offset number `k` within: the place in the
@@ -13,7 +18,7 @@
 static int64_t place_of(const twi_volume *v, int64_t o, int64_t k)
 {
     int64_t place = 0, stride = 1;
-    for (int i = v->axes - 1; i >= 0; i--) {
+    for (int i = AXES - 1; i >= 0; i--) {
         int64_t at = o % v->out[i] * v->stride[i] - v->before[i] + k % v->size[i] * v->dilation[i];
         if (at < 0 || at >= v->in[i])
             return -1;
@@ -25,12 +30,90 @@ static int64_t place_of(const twi_volume *v, int64_t o, int64_t k)
     return place;
 }
 
-static int64_t product(const int64_t *dims, int count)
+/* A walk over the taps of one window that lie on pixels, in their order. */
+typedef struct walk {
+    const twi_volume *v;
+    int64_t first[AXES];                       /* where the first tap lies along each axis, maybe in the padding */
+    int64_t begin[AXES], end[AXES]; /* the taps along each axis that lie on pixels */
+    int64_t at[AXES];                          /* the tap along each axis */
+    int64_t left, tap, place; /* taps that follow; the tap's number, and the pixel it lies on */
+} walk;
+
+static inline int64_t rounded_up(int64_t x, int64_t by)
 {
-    int64_t all = 1;
-    for (int i = 0; i < count; i++)
-        all *= dims[i];
-    return all;
+    return by == 1 ? x : (x + by - 1) / by;
+}
+
+static inline __attribute__((always_inline)) void find_place(walk *w)
+{
+    w->tap = w->place = 0;
+#pragma GCC unroll 3
+    for (int i = 0; i < AXES; i++) {
+        w->tap = w->tap * w->v->size[i] + w->at[i];
+        w->place = w->place * w->v->in[i] + w->first[i] + w->at[i] * w->v->dilation[i];
+    }
+}
+
+/* Stands before the first tap of the window of the output's place number `o` among all of a volume. */
+static inline __attribute__((always_inline)) walk walk_window(const twi_volume *v, int64_t o)
+{
+    walk w = {.v = v, .left = 1};
+#pragma GCC unroll 3
+    for (int i = AXES - 1; i >= 0; i--) {
+        int64_t row = i > 0 ? o / v->out[i] : 0, first = (o - row * v->out[i]) * v->stride[i] - v->before[i];
+        int64_t end = first < v->in[i] ? rounded_up(v->in[i] - first, v->dilation[i]) : 0;
+        w.first[i] = first;
+        w.at[i] = w.begin[i] = first < 0 ? rounded_up(-first, v->dilation[i]) : 0;
+        w.end[i] = end < v->size[i] ? end : v->size[i];
+        w.left *= w.end[i] > w.begin[i] ? w.end[i] - w.begin[i] : 0;
+        o = row;
+    }
+    w.at[AXES - 1]--;
+    find_place(&w);
+    return w;
+}
+
+static inline __attribute__((always_inline)) bool next_tap(walk *w)
+{
+    if (w->left == 0)
+        return false;
+    w->left--;
+    w->tap++;
+    w->place += w->v->dilation[AXES - 1];
+    if (++w->at[AXES - 1] < w->end[AXES - 1])
+        return true;
+    for (int i = AXES - 1; i > 0 && w->at[i] == w->end[i]; i--) {
+        w->at[i] = w->begin[i];
+        w->at[i - 1]++;
+    }
+    find_place(w);
+    return true;
+}
+
+static int64_t blocks_of(int64_t channels)
+{
+    return (channels + BLOCK - 1) / BLOCK;
+}
+
+static inline int64_t in_block(int64_t channels, int64_t first)
+{
+    return channels - first < BLOCK ? channels - first : BLOCK;
+}
+
+static int64_t product(const int64_t dims[AXES])
+{
+    return dims[0] * dims[1] * dims[2];
+}
+
+/* An image is a volume of one layer. */
+static void add_axis(twi_volume *v)
+{
+    int64_t *const of_axes[] = {v->in, v->size, v->out, v->stride, v->dilation, v->before};
+    for (size_t i = 0; i < sizeof of_axes / sizeof *of_axes; i++) {
+        memmove(of_axes[i] + 1, of_axes[i], 2 * sizeof **of_axes);
+        of_axes[i][0] = of_axes[i] != v->before;
+    }
+    v->axes = TWI_VOLUME_AXES;
 }
 
 /* State: the windows. Those of convolutions have the filter's size, others an attribute's. */
@@ -40,6 +123,8 @@ static tw_status keep_windows(twi_prepare *p, const char *dilations, tw_shape im
     const char *why = twi_volume_lay(p->attrs, dilations, image.rank - 2, image.dims + 1, size, &v);
     if (why)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %s", p->op, p->node, why);
+    if (v.axes == 2)
+        add_axis(&v);
     p->workspace = twi_widened_bytes(p);
     return twi_keep(p, &v, sizeof v);
 }
@@ -103,17 +188,14 @@ static tw_status run_patches(const twi_run *r)
 {
     const twi_volume *v = r->state;
     tw_dtype dtype = r->input_operands[0].dtype;
-    int64_t channels = r->input_operands[0].shape.dims[v->axes + 1], images = r->input_operands[0].shape.dims[0];
-    int64_t outs = product(v->out, v->axes), ins = product(v->in, v->axes), window = product(v->size, v->axes);
+    tw_shape shape = r->input_operands[0].shape;
+    int64_t channels = shape.dims[shape.rank - 1], images = shape.dims[0];
+    int64_t outs = product(v->out), ins = product(v->in), window = product(v->size);
     tw_status status = twi_clear_elements(r, r->output_operands[0].elements, dtype, r->outputs[0]);
     for (int64_t i = 0; i < images * outs && channels && status == TW_OK; i++)
-        for (int64_t k = 0; k < window; k++) {
-            int64_t place = place_of(v, i % outs, k);
-            if (place >= 0)
-                twi_copy_elements(channels, dtype,
-                                  twi_element(r->inputs[0], dtype, (i / outs * ins + place) * channels),
-                                  twi_element_of_output(r->outputs[0], dtype, (i * window + k) * channels));
-        }
+        for (walk w = walk_window(v, i % outs); next_tap(&w);)
+            twi_copy_elements(channels, dtype, twi_element(r->inputs[0], dtype, (i / outs * ins + w.place) * channels),
+                              twi_element_of_output(r->outputs[0], dtype, (i * window + w.tap) * channels));
     return status;
 }
 
