@@ -5,46 +5,111 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
+#include "device/cpu/plain/typed.h"
 
 #include <string.h>
 
 /* ---- Where ------------------------------------------------------------------------------------------------------- */
 
-/* Whether the element is anything but zero; of floats -0 is zero and NaN is not. */
-static bool is_set(tw_dtype dtype, const void *data, int64_t i)
+enum { MARKED = 2048 }; /* elements at a time */
+
+/* Says of each element whether it is anything but zero; of floats -0 is zero and NaN is not. */
+#define MARK(type, per_element, is_zero)                                                                               \
+    {                                                                                                                  \
+        const type *x = (const type *)data + first * (per_element);                                                    \
+        TWI_VECTOR_LOOP                                                                                                \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            set[i] = !(is_zero);                                                                                       \
+        return;                                                                                                        \
+    }
+static void mark(tw_dtype dtype, const void *data, int64_t first, int64_t count, uint8_t *set)
 {
     switch (dtype) {
     case TW_FLOAT32:
-        return ((const float *)data)[i] != 0;
+        MARK(float, 1, x[i] == 0)
     case TW_FLOAT64:
-        return ((const double *)data)[i] != 0;
+        MARK(double, 1, x[i] == 0)
     case TW_FLOAT16:
     case TW_BFLOAT16:
-        return ((const uint16_t *)data)[i] & 0x7fff;
+        MARK(uint16_t, 1, (x[i] & 0x7fff) == 0)
     case TW_COMPLEX64:
-        return ((const float *)data)[2 * i] != 0 || ((const float *)data)[2 * i + 1] != 0;
+        MARK(float, 2, (x[2 * i] == 0) & (x[2 * i + 1] == 0))
     case TW_COMPLEX128:
-        return ((const double *)data)[2 * i] != 0 || ((const double *)data)[2 * i + 1] != 0;
+        MARK(double, 2, (x[2 * i] == 0) & (x[2 * i + 1] == 0))
     default:
-        return twi_integer_at(dtype, data, i);
+        break;
     }
+    switch (tw_dtype_size(dtype)) {
+    case 1:
+        MARK(uint8_t, 1, x[i] == 0)
+    case 2:
+        MARK(uint16_t, 1, x[i] == 0)
+    case 4:
+        MARK(uint32_t, 1, x[i] == 0)
+    default:
+        MARK(uint64_t, 1, x[i] == 0)
+    }
+}
+
+static int64_t count_set(const twi_operand *in, const void *data)
+{
+    uint8_t set[MARKED];
+    int64_t all = 0;
+    for (int64_t first = 0; first < in->elements; first += MARKED) {
+        int64_t count = in->elements - first < MARKED ? in->elements - first : MARKED;
+        uint32_t some = 0;
+        mark(in->dtype, data, first, count, set);
+        TWI_PRAGMA(omp simd reduction(+ : some))
+        for (int64_t i = 0; i < count; i++)
+            some += set[i];
+        all += some;
+    }
+    return all;
+}
+
+/* Of `run` elements of a row, the first at `at`, the places of those that are set go to `out`, where `left` have room. Each
+ * is written where the next one found belongs, so that nothing waits for whether it counts. */
+static inline __attribute__((always_inline)) int64_t find_in_row(const uint8_t *set, int64_t run, int rank,
+                                                                 const int64_t *at, int64_t left, int64_t *out)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < run && found < left; i++) {
+        for (int k = 0; k < rank - 1; k++)
+            out[found * rank + k] = at[k];
+        out[found * rank + rank - 1] = at[rank - 1] + i;
+        found += set[i];
+    }
+    return found;
+}
+
+/* Goes on by a part of a row. */
+static void advance(const tw_shape *shape, int64_t run, int64_t *at)
+{
+    int k = shape->rank - 1;
+    for (at[k] += run; k > 0 && at[k] == shape->dims[k]; at[--k]++)
+        at[k] = 0;
 }
 
 static tw_status run_where(const twi_run *r)
 {
     const twi_operand *in = &r->input_operands[0];
     int rank = in->shape.rank;
-    int64_t count = 0, strides[TW_MAX_RANK], *out;
-    twi_row_major(in->shape, strides);
-    for (int64_t i = 0; i < in->elements; i++)
-        count += is_set(in->dtype, r->inputs[0], i);
-    tw_status status = twi_make_output(r, 0, TW_SHAPE(count, rank), (void **)&out);
-    for (int64_t i = 0, n = 0; i < in->elements && n < count && status == TW_OK; i++) {
-        if (!is_set(in->dtype, r->inputs[0], i))
-            continue;
-        for (int k = 0; k < rank; k++)
-            out[n * rank + k] = i / strides[k] % in->shape.dims[k];
-        n++;
+    int64_t left = count_set(in, r->inputs[0]), at[TW_MAX_RANK] = {0}, *out;
+    int64_t row = rank ? in->shape.dims[rank - 1] : 1;
+    uint8_t set[MARKED];
+    tw_status status = twi_make_output(r, 0, TW_SHAPE(left, rank), (void **)&out);
+    for (int64_t i = 0; status == TW_OK && rank && left > 0;) {
+        int64_t first = i % MARKED, run = row - at[rank - 1], found;
+        if (first == 0)
+            mark(in->dtype, r->inputs[0], i, in->elements - i < MARKED ? in->elements - i : MARKED, set);
+        run = run < MARKED - first ? run : MARKED - first;
+        found = rank == 1   ? find_in_row(set + first, run, 1, at, left, out)
+                : rank == 2 ? find_in_row(set + first, run, 2, at, left, out)
+                            : find_in_row(set + first, run, rank, at, left, out);
+        out += found * rank;
+        left -= found;
+        i += run;
+        advance(&in->shape, run, at);
     }
     return status;
 }
@@ -94,9 +159,12 @@ static uint64_t hash_element(tw_dtype dtype, size_t size, const void *element)
 {
     const tw_string *s = element;
     uint64_t hash = 0;
+    uint8_t is_set = 1;
     bool is_float = dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
     const char *bytes = dtype == TW_STRING ? s->data : element;
-    if (is_float && !is_set(dtype, element, 0))
+    if (is_float)
+        mark(dtype, element, 0, 1, &is_set);
+    if (!is_set)
         return 0;
     if (dtype == TW_STRING)
         size = s->size;
