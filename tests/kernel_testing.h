@@ -38,16 +38,24 @@ static inline void put(value *v, int64_t i, float x)
 {
     if (v->operand.dtype == TW_BFLOAT16)
         ((uint16_t *)v->data)[i] = tw_float_to_bfloat16(x);
+    else if (v->operand.dtype == TW_FLOAT16)
+        ((uint16_t *)v->data)[i] = tw_float_to_half(x);
+    else if (v->operand.dtype == TW_FLOAT64)
+        ((double *)v->data)[i] = x;
     else if (v->operand.dtype == TW_UINT8)
         ((uint8_t *)v->data)[i] = (uint8_t)x;
     else
         ((float *)v->data)[i] = x;
 }
 
-static inline float get(const value *v, int64_t i)
+static inline double get(const value *v, int64_t i)
 {
     if (v->operand.dtype == TW_BFLOAT16)
         return tw_bfloat16_to_float(((uint16_t *)v->data)[i]);
+    if (v->operand.dtype == TW_FLOAT16)
+        return tw_half_to_float(((uint16_t *)v->data)[i]);
+    if (v->operand.dtype == TW_FLOAT64)
+        return ((double *)v->data)[i];
     return v->operand.dtype == TW_UINT8 ? ((uint8_t *)v->data)[i] : ((float *)v->data)[i];
 }
 
@@ -128,9 +136,11 @@ static inline tw_status call(const kernel_call *k, tw_error *error)
 
 static inline void assert_near(const value *found, const value *expected)
 {
-    double tolerance = found->operand.dtype == TW_BFLOAT16 ? 0.01 : 1e-5;
+    tw_dtype dtype = found->operand.dtype;
+    double tolerance = dtype == TW_BFLOAT16 ? 0.01 : dtype == TW_FLOAT16 ? 0.001 : 1e-5;
     for (int64_t i = 0; i < found->operand.elements; i++)
         if (get(found, i) != get(expected, i) && /* as infinities are */
+            !(isnan(get(found, i)) && isnan(get(expected, i))) &&
             !(fabs(get(found, i) - get(expected, i)) <= tolerance * fmax(1, fabs(get(expected, i)))))
             fail_msg("element %lld: %g, expected %g", (long long)i, get(found, i), get(expected, i));
 }

@@ -215,10 +215,7 @@ static value spread_out(tw_dtype dtype, tw_shape shape, unsigned seed)
 {
     value v = filled(dtype, shape, seed);
     for (int64_t i = 0; i < v.operand.elements; i++)
-        if (dtype == TW_BFLOAT16)
-            ((uint16_t *)v.data)[i] = tw_float_to_bfloat16(tw_bfloat16_to_float(((uint16_t *)v.data)[i]) * 9);
-        else
-            ((float *)v.data)[i] *= 9;
+        put(&v, i, (float)get(&v, i) * 9);
     return v;
 }
 
@@ -242,20 +239,25 @@ static void other_rectifiers_agree_with_plain_loops(void **state)
 static const char *const unary_functions[] = {TWI_UNARY_FUNCTIONS(FUNCTION_NAME)};
 static const char *const binary_functions[] = {TWI_BINARY_FUNCTIONS(FUNCTION_NAME)};
 
+static const char *const unary_of_doubles[] = {TWI_UNARY_FUNCTIONS_OF_DOUBLES(FUNCTION_NAME)};
+static const char *const binary_of_doubles[] = {TWI_BINARY_FUNCTIONS_OF_DOUBLES(FUNCTION_NAME)};
+
 static void make_positive(value *x)
 {
     for (int64_t i = 0; i < x->operand.elements; i++)
-        ((float *)x->data)[i] = fabsf(((float *)x->data)[i]) + 0.1f;
+        put(x, i, fabsf((float)get(x, i)) + 0.1f);
 }
 
 static void functions_agree_with_plain_loops(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {0, 1, 7, 64, 2 * TWI_CHUNK + 19};
-    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
-    for (size_t i = 0; i < sizeof unary_functions / sizeof *unary_functions * 5; i++) {
-        const char *op = unary_functions[i / 5];
-        value x = spread_out(TW_FLOAT32, TW_SHAPE(sizes[i % 5]), 3), y = make(TW_FLOAT32, TW_SHAPE(sizes[i % 5]));
+    static const int64_t sizes[] = {0, 1, 7, 64, 2 * TWI_CHUNK + 19, 0, 35, 35};
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT32, TW_FLOAT32, TW_FLOAT32, TW_FLOAT32, TW_BFLOAT16, TW_BFLOAT16,
+                                     TW_FLOAT16};
+    for (size_t i = 0; i < sizeof unary_functions / sizeof *unary_functions * 8; i++) {
+        const char *op = unary_functions[i / 8];
+        tw_attr attr = tw_attr_type("T", types[i % 8]);
+        value x = spread_out(types[i % 8], TW_SHAPE(sizes[i % 8]), 3), y = make(types[i % 8], TW_SHAPE(sizes[i % 8]));
         if (strstr(op, "qrt") || strncmp(op, "Log", 3) == 0)
             make_positive(&x);
         compare(op, "vector", &attr, 1, &x, 1, &y, 1);
@@ -276,13 +278,16 @@ static void functions_of_two_agree_with_plain_loops(void **state)
         {{2, {600, 1}}, {1, {19}}, {2, {600, 19}}},
         {{2, {0, 3}}, {1, {3}}, {2, {0, 3}}},
     };
-    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
-    for (size_t i = 0; i < sizeof binary_functions / sizeof *binary_functions * 8; i++) {
-        const char *op = binary_functions[i / 8];
+    enum { OF_FLOATS = sizeof binary_functions / sizeof *binary_functions };
+    for (size_t i = 0; i < (OF_FLOATS + sizeof binary_of_doubles / sizeof *binary_of_doubles) * 8; i++) {
+        bool is_double = i / 8 >= OF_FLOATS;
+        const char *op = is_double ? binary_of_doubles[i / 8 - OF_FLOATS] : binary_functions[i / 8];
+        tw_dtype dtype = is_double ? TW_FLOAT64 : i % 8 == 2 ? TW_FLOAT16 : i % 8 == 6 ? TW_BFLOAT16 : TW_FLOAT32;
+        tw_attr attr = tw_attr_type("T", dtype);
         const tw_shape *s = shapes[i % 8];
         if (strstr(op, "Grad") && i % 8 > 1) /* these do not broadcast */
             continue;
-        value x = spread_out(TW_FLOAT32, s[0], 3), y = spread_out(TW_FLOAT32, s[1], 4), z = make(TW_FLOAT32, s[2]);
+        value x = spread_out(dtype, s[0], 3), y = spread_out(dtype, s[1], 4), z = make(dtype, s[2]);
         if (strstr(op, "Div"))
             make_positive(&y);
         compare(op, "vector", &attr, 1, (value[]){x, y}, 2, &z, 1);
@@ -316,6 +321,131 @@ static void functions_are_right_where_numbers_end(void **state)
         }
     }
     drop(&x), drop(&y), drop(&plain);
+}
+
+static long double sigmoid_of(long double x)
+{
+    return 1 / (1 + expl(-x));
+}
+
+static long double softplus_of(long double x)
+{
+    return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+
+static long double elu_of(long double x)
+{
+    return x < 0 ? expm1l(x) : x;
+}
+
+static long double selu_of(long double x)
+{
+    return x < 0 ? expm1l(x) * 1.7580993408473768599L : x * 1.0507009873554804934L;
+}
+
+static long double relu_of(long double x)
+{
+    return x <= 0 ? 0 : x;
+}
+
+static long double relu6_of(long double x)
+{
+    return x <= 0 ? 0 : x > 6 ? 6 : x;
+}
+
+static long double rsqrt_of(long double x)
+{
+    return 1 / sqrtl(x);
+}
+
+/* By how many units in the last place a double is off; infinities and what is no number are as they are, or are not. */
+static long double units_off(double got, long double wanted)
+{
+    double rounded = (double)wanted;
+    if (isnan(rounded) || isinf(rounded) || isinf(got) || isnan(got))
+        return (isnan(rounded) && isnan(got)) || got == rounded ? 0 : INFINITY;
+    int exponent = ilogb(rounded) < -1022 || rounded == 0 ? -1022 : ilogb(rounded);
+    return rounded == 0 && signbit(got) != signbit(rounded) ? INFINITY : fabsl(got - wanted) / ldexpl(1, exponent - 52);
+}
+
+/* Numbers of ordinary sizes, of every size there is, and those where something begins or ends. */
+static void fill_with_all_sizes(double *x, int count)
+{
+    static const double ends[] = {0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308,
+                                  -1.7976931348623157e308, 709.78271289338397, 709.78271289338409, -745.13321910194111,
+                                  -745.13321910194122, -708.4, 36.8, -36.8, 0.5, 1, -1, -1.0000000000000002, 0x1p52,
+                                  0x1p52 - 0.5, 0x1p-53, 0.41421356237309503, 0.41421356237309509, 2.5, -1.5,
+                                  INFINITY, -INFINITY, NAN};
+    enum { ENDS = sizeof ends / sizeof *ends };
+    uint64_t random = 1;
+    memcpy(x, ends, sizeof ends);
+    for (int i = ENDS; i < count; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        double ordinary = ((double)(random >> 11) / 0x1p52 - 1) * (i & 2 ? 1 : 40);
+        memcpy(&x[i], &random, sizeof random);
+        if (i & 1 || isnan(x[i]))
+            x[i] = ordinary;
+    }
+}
+
+/* Against the C library's long doubles; how far off they were is said of each in vector/doubles.h. */
+static void functions_of_doubles_are_right_to_a_few_units(void **state)
+{
+    static const struct {
+        const char *op;
+        long double (*right)(long double);
+        long double units;
+    } functions[] = {
+        {"Exp", expl, 1},         {"Expm1", expm1l, 2},    {"Log", logl, 1},   {"Log1p", log1pl, 2},
+        {"Tanh", tanhl, 3},       {"Sigmoid", sigmoid_of, 3}, {"Atan", atanl, 2}, {"Softplus", softplus_of, 3},
+        {"Elu", elu_of, 2},       {"Selu", selu_of, 3},    {"Sqrt", sqrtl, 0.5L}, {"Rsqrt", rsqrt_of, 1.5L},
+        {"Relu", relu_of, 0},     {"Relu6", relu6_of, 0},
+        {"Floor", floorl, 0},     {"Ceil", ceill, 0},      {"Round", rintl, 0}, {"Rint", rintl, 0},
+    };
+    enum { COUNT = 20000, FUNCTIONS = sizeof functions / sizeof *functions };
+    tw_attr attr = tw_attr_type("T", TW_FLOAT64);
+    tw_error error = {0};
+    value x = make(TW_FLOAT64, TW_SHAPE(COUNT)), y = make(TW_FLOAT64, TW_SHAPE(COUNT));
+    const double *from = x.data, *got = y.data;
+    (void)state;
+    assert_int_equal(FUNCTIONS, sizeof unary_of_doubles / sizeof *unary_of_doubles);
+    fill_with_all_sizes(x.data, COUNT);
+    for (int f = 0; f < FUNCTIONS; f++) {
+        kernel_call k = {functions[f].op, "vector", 1, &attr, 1, &x, 1, &y, 1};
+        assert_ok(call(&k, &error));
+        for (int i = 0; i < COUNT; i++) {
+            long double units = units_off(got[i], functions[f].right(from[i]));
+            if (units > functions[f].units)
+                fail_msg("%s(%a) is %a, expected %La, off by %Lg units", functions[f].op, from[i], got[i],
+                         functions[f].right(from[i]), units);
+        }
+    }
+    drop(&x), drop(&y);
+}
+
+static void angles_of_doubles_are_right_to_two_units(void **state)
+{
+    enum { COUNT = 20000 };
+    static const double ends[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, 5e-324, -1.7976931348623157e308, NAN};
+    enum { ENDS = sizeof ends / sizeof *ends };
+    tw_attr attr = tw_attr_type("T", TW_FLOAT64);
+    tw_error error = {0};
+    value x = make(TW_FLOAT64, TW_SHAPE(COUNT)), y = make(TW_FLOAT64, TW_SHAPE(COUNT)), z = make(TW_FLOAT64, TW_SHAPE(COUNT));
+    double *ys = y.data, *xs = x.data;
+    (void)state;
+    fill_with_all_sizes(ys, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        xs[i] = i < ENDS * ENDS ? ends[i / ENDS] : ys[(i * 7919) % COUNT];
+    for (int i = 0; i < ENDS * ENDS; i++)
+        ys[i] = ends[i % ENDS];
+    kernel_call k = {"Atan2", "vector", 1, &attr, 1, (value[]){y, x}, 2, &z, 1};
+    assert_ok(call(&k, &error));
+    for (int i = 0; i < COUNT; i++) {
+        long double units = units_off(((double *)z.data)[i], atan2l(ys[i], xs[i]));
+        if (units > 2)
+            fail_msg("Atan2(%a, %a) is %a, off by %Lg units", ys[i], xs[i], ((double *)z.data)[i], units);
+    }
+    drop(&x), drop(&y), drop(&z);
 }
 
 static void negatives_of_zeros_have_the_other_sign(void **state)
@@ -915,15 +1045,21 @@ static const struct {
 
 static void every_build_gives_functions_the_same_bits(void **state)
 {
+    enum {
+        UNARY = sizeof unary_functions / sizeof *unary_functions,
+        OF_DOUBLES = UNARY + sizeof binary_functions / sizeof *binary_functions,
+        UNARY_OF_DOUBLES = sizeof unary_of_doubles / sizeof *unary_of_doubles,
+    };
     (void)state;
     const twi_loops *const *usable = twi_loops_usable();
     for (int f = 0; f < TWI_FUNCTIONS; f++)
         for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-            bool unary = f < (int)(sizeof unary_functions / sizeof *unary_functions);
+            bool unary = f < UNARY || (f >= OF_DOUBLES && f < OF_DOUBLES + UNARY_OF_DOUBLES);
+            tw_dtype dtype = f < OF_DOUBLES ? TW_FLOAT32 : TW_FLOAT64;
             tw_shape shape = layouts[i].x;
             assert_true(unary || twi_broadcast_shapes(layouts[i].x, layouts[i].y, &shape, NULL) == TW_OK);
-            value x = spread_out(TW_FLOAT32, layouts[i].x, 1), y = spread_out(TW_FLOAT32, layouts[i].y, 2);
-            value first = make(TW_FLOAT32, shape), out = make(TW_FLOAT32, shape);
+            value x = spread_out(dtype, layouts[i].x, 1), y = spread_out(dtype, layouts[i].y, 2);
+            value first = make(dtype, shape), out = make(dtype, shape);
             twi_broadcast walk;
             twi_broadcast_init(&walk, layouts[i].x, layouts[i].y, shape);
             twi_function_job job = {.x = x.data, .y = y.data, .out = first.data, .elements = tw_shape_elements(shape),
@@ -1170,6 +1306,8 @@ int main(void)
         cmocka_unit_test(functions_agree_with_plain_loops),
         cmocka_unit_test(functions_of_two_agree_with_plain_loops),
         cmocka_unit_test(functions_are_right_where_numbers_end),
+        cmocka_unit_test(functions_of_doubles_are_right_to_a_few_units),
+        cmocka_unit_test(angles_of_doubles_are_right_to_two_units),
         cmocka_unit_test(negatives_of_zeros_have_the_other_sign),
         cmocka_unit_test(sums_are_those_of_plain_loops_to_the_bit),
         cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),

@@ -1,6 +1,8 @@
 /* typed.c - running float kernels on half and bfloat16. */
 #include "device/cpu/plain/typed.h"
 
+#include "device/cpu/vector/casts.h"
+
 #include <string.h>
 
 enum { MOST_OPERANDS = 20 }; /* inputs or outputs of a kernel that is widened */
@@ -25,20 +27,26 @@ size_t twi_widened_bytes(const twi_prepare *p)
     return bytes;
 }
 
+#define CONVERT(function, from_type, to_type, convert)                                                                 \
+    static void function(const twi_run *r, int64_t count, const from_type *restrict from, to_type *restrict to)        \
+    {                                                                                                                  \
+        TWI_PARALLEL_ELEMENTS_LOOP(r, count)                                                                           \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            to[i] = convert(from[i]);                                                                                  \
+    }
+CONVERT(widen_halves, uint16_t, float, twi_widen_half)
+CONVERT(widen_bfloats, uint16_t, float, twi_widen_bfloat16)
+CONVERT(narrow_to_halves, float, uint16_t, twi_narrow_float)
+CONVERT(narrow_to_bfloats, float, uint16_t, twi_narrow_to_bfloat16)
+
 static void widen(const twi_run *r, const twi_operand *operand, const uint16_t *from, float *to)
 {
-    bool half = operand->dtype == TW_FLOAT16;
-    TWI_PARALLEL_LOOP(r)
-    for (int64_t i = 0; i < operand->elements; i++)
-        to[i] = half ? tw_half_to_float(from[i]) : tw_bfloat16_to_float(from[i]);
+    (operand->dtype == TW_FLOAT16 ? widen_halves : widen_bfloats)(r, operand->elements, from, to);
 }
 
 static void narrow(const twi_run *r, const twi_operand *operand, const float *from, uint16_t *to)
 {
-    bool half = operand->dtype == TW_FLOAT16;
-    TWI_PARALLEL_LOOP(r)
-    for (int64_t i = 0; i < operand->elements; i++)
-        to[i] = half ? tw_float_to_half(from[i]) : tw_float_to_bfloat16(from[i]);
+    (operand->dtype == TW_FLOAT16 ? narrow_to_halves : narrow_to_bfloats)(r, operand->elements, from, to);
 }
 
 /* The operand that f sees. */

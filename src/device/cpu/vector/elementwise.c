@@ -1,5 +1,6 @@
-/* elementwise.c - casts between float and bfloat16, and functions of floats, on our own loops (row "vector"). */
+/* elementwise.c - casts between float and bfloat16, and functions of floats and doubles, on our own loops (row "vector"). */
 #include "base/memory.h"
+#include "device/cpu/plain/typed.h"
 #include "device/cpu/vector/loops.h"
 #include "device/kernel.h"
 
@@ -31,6 +32,7 @@ static tw_status cast_run(const twi_run *r)
 static tw_status unary_prepare(twi_prepare *p)
 {
     p->can_overwrite[0] = true;
+    p->workspace = twi_widened_bytes(p);
     return TW_OK;
 }
 
@@ -45,6 +47,7 @@ static tw_status binary_prepare(twi_prepare *p)
 {
     twi_broadcast walk;
     p->can_overwrite[0] = p->can_overwrite[1] = true;
+    p->workspace = twi_widened_bytes(p);
     twi_broadcast_init(&walk, p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape);
     return twi_keep(p, &walk, sizeof walk);
 }
@@ -66,7 +69,16 @@ static tw_status run_binary(const twi_run *r, twi_share *loop)
     {                                                                                                                  \
         return run_unary(r, twi_loops_best()->functions[TWI_FUNCTION_##op]);                                           \
     }
+#define WIDENED_RUN(op, expression)                                                                                    \
+    static tw_status op##_widened(const twi_run *r)                                                                    \
+    {                                                                                                                  \
+        return twi_run_widened(r, op##_run);                                                                           \
+    }
 TWI_UNARY_FUNCTIONS(UNARY_RUN)
+TWI_UNARY_FUNCTIONS(WIDENED_RUN)
+
+#define UNARY_RUN_OF_DOUBLES(op, expression) UNARY_RUN(op##_of_doubles, expression)
+TWI_UNARY_FUNCTIONS_OF_DOUBLES(UNARY_RUN_OF_DOUBLES)
 
 #define BINARY_RUN(op, expression)                                                                                     \
     static tw_status op##_run(const twi_run *r)                                                                        \
@@ -74,12 +86,25 @@ TWI_UNARY_FUNCTIONS(UNARY_RUN)
         return run_binary(r, twi_loops_best()->functions[TWI_FUNCTION_##op]);                                          \
     }
 TWI_BINARY_FUNCTIONS(BINARY_RUN)
+TWI_BINARY_FUNCTIONS(WIDENED_RUN)
 
-#define UNARY_ROW(op, expression) {#op, "vector", TWI_TYPE(TW_FLOAT32), unary_prepare, op##_run, NULL},
-#define BINARY_ROW(op, expression) {#op, "vector", TWI_TYPE(TW_FLOAT32), binary_prepare, op##_run, twi_free},
+#define BINARY_RUN_OF_DOUBLES(op, expression) BINARY_RUN(op##_of_doubles, expression)
+TWI_BINARY_FUNCTIONS_OF_DOUBLES(BINARY_RUN_OF_DOUBLES)
+
+#define UNARY_ROW(op, expression)                                                                                      \
+    {#op, "vector", TWI_TYPE(TW_FLOAT32), unary_prepare, op##_run, NULL},                                              \
+        {#op, "vector", TWI_NARROW_TYPES, unary_prepare, op##_widened, NULL},
+#define BINARY_ROW(op, expression)                                                                                     \
+    {#op, "vector", TWI_TYPE(TW_FLOAT32), binary_prepare, op##_run, twi_free},                                         \
+        {#op, "vector", TWI_NARROW_TYPES, binary_prepare, op##_widened, twi_free},
+#define UNARY_ROW_OF_DOUBLES(op, expression)                                                                           \
+    {#op, "vector", TWI_TYPE(TW_FLOAT64), unary_prepare, op##_of_doubles_run, NULL},
+#define BINARY_ROW_OF_DOUBLES(op, expression)                                                                          \
+    {#op, "vector", TWI_TYPE(TW_FLOAT64), binary_prepare, op##_of_doubles_run, twi_free},
 
 const twi_kernel twi_vector_elementwise_kernels[] = {
     {"Cast", "vector", TYPES, NULL, cast_run, NULL, .accepts = cast_accepts},
     TWI_UNARY_FUNCTIONS(UNARY_ROW) TWI_BINARY_FUNCTIONS(BINARY_ROW)
+    TWI_UNARY_FUNCTIONS_OF_DOUBLES(UNARY_ROW_OF_DOUBLES) TWI_BINARY_FUNCTIONS_OF_DOUBLES(BINARY_ROW_OF_DOUBLES)
     {0},
 };

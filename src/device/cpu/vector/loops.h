@@ -67,6 +67,10 @@ typedef struct twi_elements_job {
     X(Sin, twi_sine(x, false))                                                                                         \
     X(Cos, twi_sine(x, true))                                                                                          \
     X(Atan, twi_atan2(x, (twi_floats){0} + 1))                                                                         \
+    X(Expm1, twi_expm1(x))                                                                                             \
+    X(Asin, twi_asin(x))                                                                                               \
+    X(Acos, twi_acos(x))                                                                                               \
+    X(Atanh, twi_atanh(x))                                                                                             \
     X(Floor, twi_floor(x))                                                                                             \
     X(Ceil, -twi_floor(-x))                                                                                            \
     X(Round, twi_rint(x))                                                                                              \
@@ -74,11 +78,14 @@ typedef struct twi_elements_job {
     X(Erf, twi_erf(x))                                                                                                 \
     X(Erfc, twi_erfc(x))                                                                                               \
     X(Softplus, twi_softplus(x))                                                                                       \
-    X(Elu, twi_choose(x < 0, twi_expm1_of_negative(x), x))                                                             \
-    X(Selu, twi_choose(x < 0, twi_expm1_of_negative(x) * TWI_SELU_SCALE_ALPHA, x * TWI_SELU_SCALE))                    \
+    X(Elu, twi_choose(x < 0, twi_expm1(x), x))                                                             \
+    X(Selu, twi_choose(x < 0, twi_expm1(x) * TWI_SELU_SCALE_ALPHA, x * TWI_SELU_SCALE))                    \
     X(Sqrt, twi_sqrt(x))                                                                                               \
     X(Rsqrt, 1 / twi_sqrt(x))                                                                                          \
     X(Square, x *x)                                                                                                    \
+    X(Reciprocal, 1 / x)                                                                                               \
+    X(Softsign, x / (twi_magnitude(x) + 1))                                                                            \
+    X(Sign, twi_sign(x))                                                                                               \
     X(Abs, twi_magnitude(x))                                                                                           \
     X(Neg, -x)
 
@@ -91,6 +98,7 @@ typedef struct twi_elements_job {
     X(RealDiv, x / y)                                                                                                  \
     X(Maximum, twi_choose((x > y) | (x != x), x, y))                                                                   \
     X(Minimum, twi_choose((x < y) | (x != x), x, y))                                                                   \
+    X(DivNoNan, twi_pass(~(y == 0), x / y))                                                                            \
     X(Atan2, twi_atan2(x, y))                                                                                          \
     X(FloorDiv, twi_floor(x / y))                                                                                      \
     X(SquaredDifference, (x - y) * (x - y))                                                                            \
@@ -100,12 +108,48 @@ typedef struct twi_elements_job {
     X(EluGrad, twi_choose(y < 0, x * (y + 1), x))                                                                      \
     X(SeluGrad, twi_choose(y < 0, x * (y + TWI_SELU_SCALE_ALPHA), x * TWI_SELU_SCALE))
 
+/* The same of doubles: those that cost more than to read and write. */
+#define TWI_DOUBLE_SELU_SCALE 1.0507009873554805
+#define TWI_DOUBLE_SELU_SCALE_ALPHA 1.7580993408473769
+#define TWI_UNARY_FUNCTIONS_OF_DOUBLES(X)                                                                              \
+    X(Tanh, twi_double_tanh(x))                                                                                        \
+    X(Sigmoid, twi_double_sigmoid(x))                                                                                  \
+    X(Exp, twi_double_exp(x))                                                                                          \
+    X(Expm1, twi_double_expm1(x))                                                                                      \
+    X(Log, twi_double_log(x))                                                                                          \
+    X(Log1p, twi_double_log1p(x))                                                                                      \
+    X(Atan, twi_double_atan2(x, (twi_doubles){0} + 1))                                                                 \
+    X(Floor, twi_double_floor(x))                                                                                      \
+    X(Ceil, -twi_double_floor(-x))                                                                                     \
+    X(Round, twi_double_rint(x))                                                                                       \
+    X(Rint, twi_double_rint(x))                                                                                        \
+    X(Softplus, twi_double_softplus(x))                                                                                \
+    X(Elu, twi_double_choose(x < 0, twi_double_expm1(x), x))                                                           \
+    X(Selu, twi_double_choose(x < 0, twi_double_expm1(x) * TWI_DOUBLE_SELU_SCALE_ALPHA,                                   \
+                             x * TWI_DOUBLE_SELU_SCALE))                                                               \
+    X(Relu, twi_double_choose(x <= 0, (twi_doubles){0}, x))                                                            \
+    X(Relu6, twi_double_choose(x <= 0, (twi_doubles){0}, twi_double_choose(x > 6, (twi_doubles){0} + 6, x)))           \
+    X(Sqrt, twi_double_sqrt(x))                                                                                        \
+    X(Rsqrt, 1 / twi_double_sqrt(x))
+
+#define TWI_BINARY_FUNCTIONS_OF_DOUBLES(X)                                                                             \
+    X(Atan2, twi_double_atan2(x, y))                                                                                   \
+    X(ReluGrad, twi_double_choose(y > 0, x, (twi_doubles){0}))                                                         \
+    X(Relu6Grad, twi_double_choose((y > 0) & (y < 6), x, (twi_doubles){0}))                                            \
+    X(SoftplusGrad, x / (twi_double_exp(0 - y) + 1))
+
 #define TWI_FUNCTION_NUMBER(op, expression) TWI_FUNCTION_##op,
-enum { TWI_UNARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_BINARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_FUNCTIONS };
+#define TWI_DOUBLE_FUNCTION_NUMBER(op, expression) TWI_FUNCTION_##op##_of_doubles,
+enum {
+    TWI_UNARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_BINARY_FUNCTIONS(TWI_FUNCTION_NUMBER)
+    TWI_UNARY_FUNCTIONS_OF_DOUBLES(TWI_DOUBLE_FUNCTION_NUMBER)
+    TWI_BINARY_FUNCTIONS_OF_DOUBLES(TWI_DOUBLE_FUNCTION_NUMBER)
+    TWI_FUNCTIONS
+};
 
 typedef struct twi_function_job {
-    const float *x, *y; /* y: of a binary function, */
-    float *out;
+    const void *x, *y; /* y: of a binary function, */
+    void *out;
     int64_t elements;
     const twi_broadcast *walk; /* and so is this; where it has one run items are chunks, else runs */
 } twi_function_job;

@@ -2,6 +2,7 @@
  * The including file says how wide vectors are (TWI_VECTOR_BYTES), what to call the table (TWI_LOOPS) and its name
  * (TWI_LOOPS_NAME), and sets the target of the compiler. */
 #include "device/cpu/plain/typed.h" /* TWI_VECTOR_LOOP */
+#include "device/cpu/vector/doubles.h"
 #include "device/cpu/vector/rows.h"
 
 #include <math.h>
@@ -116,49 +117,84 @@ static void relu_gradient(const void *job, int64_t first, int64_t last, int thre
 
 /* ---- functions ----------------------------------------------------------------------------------------------- */
 
-#define UNARY_LOOP(op, expression)                                                                                     \
-    static void op##_loop(const void *job, int64_t first, int64_t last, int thread)                                    \
+typedef twi_floats some_floats;
+typedef twi_doubles some_doubles;
+enum { LANES_OF_floats = TWI_LANES, LANES_OF_doubles = TWI_DOUBLE_LANES };
+#define ALL_floats TWI_ALL
+#define ALL_doubles ((twi_lanes){true, TWI_DOUBLE_LANES})
+
+static inline TWI_INLINE twi_floats load_floats(const float *p, int64_t i, twi_lanes lanes)
+{
+    return twi_load_some(TWI_FLOATS, p, i, lanes);
+}
+
+static inline TWI_INLINE void store_floats(float *p, int64_t i, twi_floats x, twi_lanes lanes)
+{
+    twi_store_some(TWI_FLOATS, p, i, x, lanes);
+}
+
+static inline TWI_INLINE twi_doubles load_doubles(const double *p, int64_t i, twi_lanes lanes)
+{
+    twi_doubles x = {0};
+    memcpy(&x, p + i, (size_t)lanes.count * sizeof *p);
+    return x;
+}
+
+static inline TWI_INLINE void store_doubles(double *p, int64_t i, twi_doubles x, twi_lanes lanes)
+{
+    memcpy(p + i, &x, (size_t)lanes.count * sizeof *p);
+}
+
+#define UNARY_LOOP_OF(kind, loop, expression)                                                                          \
+    static void loop(const void *job, int64_t first, int64_t last, int thread)                                         \
     {                                                                                                                  \
         const twi_function_job own = *(const twi_function_job *)job, *j = &own;                                        \
         int64_t i = first * TWI_CHUNK, end = smaller(last * TWI_CHUNK, j->elements);                                   \
         (void)thread;                                                                                                  \
-        for (; i + TWI_LANES <= end; i += TWI_LANES) {                                                                 \
-            twi_floats x = twi_load(TWI_FLOATS, j->x, i);                                                              \
-            twi_store(TWI_FLOATS, j->out, i, expression);                                                              \
+        for (; i + LANES_OF_##kind <= end; i += LANES_OF_##kind) {                                                     \
+            some_##kind x = load_##kind(j->x, i, ALL_##kind);                                                          \
+            store_##kind(j->out, i, expression, ALL_##kind);                                                           \
         }                                                                                                              \
         if (i < end) {                                                                                                 \
-            twi_floats x = twi_load_some(TWI_FLOATS, j->x, i, TWI_FIRST(end - i));                                     \
-            twi_store_some(TWI_FLOATS, j->out, i, expression, TWI_FIRST(end - i));                                     \
+            some_##kind x = load_##kind(j->x, i, TWI_FIRST(end - i));                                                  \
+            store_##kind(j->out, i, expression, TWI_FIRST(end - i));                                                   \
         }                                                                                                              \
     }
+#define UNARY_LOOP(op, expression) UNARY_LOOP_OF(floats, op##_loop, expression)
+#define UNARY_LOOP_OF_DOUBLES(op, expression) UNARY_LOOP_OF(doubles, op##_of_doubles_loop, expression)
 TWI_UNARY_FUNCTIONS(UNARY_LOOP)
+TWI_UNARY_FUNCTIONS_OF_DOUBLES(UNARY_LOOP_OF_DOUBLES)
 
-/* Where a run begins in x, y and the output. */
-static inline twi_function_job run_of(const twi_function_job *j, int64_t run)
+/* Where a run begins in x, y and the output, of numbers of so many bytes. */
+static inline twi_function_job run_of(const twi_function_job *j, int64_t run, size_t size)
 {
     int64_t x, y;
     twi_broadcast_start(j->walk, run, &x, &y);
-    return (twi_function_job){.x = j->x + x, .y = j->y + y, .out = j->out + run * j->walk->run};
+    return (twi_function_job){.x = bytes_on(j->x, (size_t)x * size), .y = bytes_on(j->y, (size_t)y * size),
+                              .out = (char *)j->out + (size_t)(run * j->walk->run) * size};
 }
 
-static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64_t i, twi_lanes lanes)
-{
-    return moves ? twi_load_some(TWI_FLOATS, p, i, lanes) : (twi_floats){0} + *p;
-}
+#define OPERAND_OF(kind, number)                                                                                       \
+    static inline TWI_INLINE some_##kind operand_of_##kind(bool moves, const number *p, int64_t i, twi_lanes lanes)    \
+    {                                                                                                                  \
+        return moves ? load_##kind(p, i, lanes) : (some_##kind){0} + *p;                                               \
+    }
+OPERAND_OF(floats, float)
+OPERAND_OF(doubles, double)
 
 /* Elements i to end of a run. An operand that does not move is not written to: it has one element, the output more. */
-#define BINARY_LOOP(op, expression)                                                                                    \
+#define BINARY_LOOP_OF(kind, op, expression)                                                                           \
     static inline TWI_INLINE void op##_some(const twi_function_job *j, bool x_moves, bool y_moves, int64_t i,          \
                                             twi_lanes lanes)                                                           \
     {                                                                                                                  \
-        twi_floats x = operand_at(x_moves, j->x, i, lanes), y = operand_at(y_moves, j->y, i, lanes);                   \
-        twi_store_some(TWI_FLOATS, j->out, i, expression, lanes);                                                      \
+        some_##kind x = operand_of_##kind(x_moves, j->x, i, lanes), y = operand_of_##kind(y_moves, j->y, i, lanes);    \
+        store_##kind(j->out, i, expression, lanes);                                                                    \
     }                                                                                                                  \
     static inline TWI_INLINE void op##_moving(const twi_function_job *j, bool x_moves, bool y_moves, int64_t i,        \
                                               int64_t end)                                                             \
     {                                                                                                                  \
-        for (; i + TWI_LANES <= end; i += TWI_LANES)                                                                   \
-            op##_some(j, x_moves, y_moves, i, TWI_ALL);                                                                \
+        for (; i + LANES_OF_##kind <= end; i += LANES_OF_##kind)                                                       \
+            op##_some(j, x_moves, y_moves, i, ALL_##kind);                                                             \
         if (i < end)                                                                                                   \
             op##_some(j, x_moves, y_moves, i, TWI_FIRST(end - i));                                                     \
     }                                                                                                                  \
@@ -178,9 +214,12 @@ static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64
         if (j->walk->runs == 1)                                                                                        \
             op##_range(j->walk, *j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));                        \
         for (int64_t run = first; run < last && j->walk->runs > 1; run++)                                              \
-            op##_range(j->walk, run_of(j, run), 0, j->walk->run);                                                      \
+            op##_range(j->walk, run_of(j, run, sizeof(some_##kind) / LANES_OF_##kind), 0, j->walk->run);               \
     }
+#define BINARY_LOOP(op, expression) BINARY_LOOP_OF(floats, op, expression)
+#define BINARY_LOOP_OF_DOUBLES(op, expression) BINARY_LOOP_OF(doubles, op##_of_doubles, expression)
 TWI_BINARY_FUNCTIONS(BINARY_LOOP)
+TWI_BINARY_FUNCTIONS_OF_DOUBLES(BINARY_LOOP_OF_DOUBLES)
 
 /* ---- Fourier transforms ---------------------------------------------------------------------------------------- */
 
@@ -954,13 +993,15 @@ static void lrn_pool_gradient(const void *job, int64_t first, int64_t last, int 
 
 #define CAST_LOOP_OF(op, from, from_type, to, to_type, value) op##_##from##_##to##_loop,
 #define LOOP_OF(op, expression) op##_loop,
+#define LOOP_OF_DOUBLES(op, expression) op##_of_doubles_loop,
 const twi_loops TWI_LOOPS = {
     .name = TWI_LOOPS_NAME,
     .cast = cast,
     .relu = relu,
     .relu_gradient = relu_gradient,
     .casts = {TWI_CASTS(CAST_LOOP_OF)},
-    .functions = {TWI_UNARY_FUNCTIONS(LOOP_OF) TWI_BINARY_FUNCTIONS(LOOP_OF)},
+    .functions = {TWI_UNARY_FUNCTIONS(LOOP_OF) TWI_BINARY_FUNCTIONS(LOOP_OF)
+                  TWI_UNARY_FUNCTIONS_OF_DOUBLES(LOOP_OF_DOUBLES) TWI_BINARY_FUNCTIONS_OF_DOUBLES(LOOP_OF_DOUBLES)},
     .transform = transform,
     .uniform = uniform,
     .descend = descend,

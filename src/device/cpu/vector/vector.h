@@ -248,10 +248,11 @@ static inline TWI_INLINE twi_floats twi_softplus(twi_floats x)
     return twi_choose(x < 0, (twi_floats){0}, x) + (twi_log(sum) + (e - (sum - 1)) / sum);
 }
 
-/* e^x - 1 of x <= 0, to two units in the last place; near 0 its series. */
-static inline TWI_INLINE twi_floats twi_expm1_of_negative(twi_floats x)
+/* e^x - 1, to three units in the last place; near 0 its series. */
+static inline TWI_INLINE twi_floats twi_expm1(twi_floats x)
 {
-    twi_floats bounded = twi_choose(x < -0.7f, (twi_floats){0}, x);
+    twi_ints near = twi_magnitude(x) <= 0.7f;
+    twi_floats bounded = twi_pass(near, x);
     twi_floats p = bounded * 2.75573192e-06f + 2.48015873e-05f;
     p = p * bounded + 0.000198412698f;
     p = p * bounded + 0.00138888889f;
@@ -260,7 +261,7 @@ static inline TWI_INLINE twi_floats twi_expm1_of_negative(twi_floats x)
     p = p * bounded + 0.166666667f;
     p = p * bounded + 0.5f;
     p = p * bounded + 1;
-    return twi_choose(x < -0.7f, twi_exp_of_negative(twi_pass(x < 0, x)) - 1, p * bounded);
+    return twi_choose(near, p * bounded, twi_exp(x) - 1);
 }
 
 /* The series of 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x, for |x| <= 1. */
@@ -310,6 +311,12 @@ static inline TWI_INLINE twi_floats twi_erfc(twi_floats x)
     twi_floats a = twi_magnitude(x), zero = {0}, far = twi_choose(a < 10, twi_erfc_far(a, true), zero);
     twi_floats y = twi_choose(a < 0.5f, 1 - twi_erf_near_0(x), twi_choose(x < 0, 2 - far, far));
     return twi_choose(x != x, x, y);
+}
+
+static inline TWI_INLINE twi_floats twi_sign(twi_floats x)
+{
+    twi_floats one = (twi_floats){0} + 1;
+    return twi_choose(x != x, x, twi_choose(x > 0, one, twi_pass(x < 0, -one)));
 }
 
 static inline TWI_INLINE twi_floats twi_sqrt(twi_floats x)
@@ -422,6 +429,43 @@ static inline TWI_INLINE twi_floats twi_log1p(twi_floats x)
 {
     twi_floats sum = 1 + x, y = twi_log(sum) + (x - (sum - 1)) / sum;
     return twi_choose((x == 0) | (x == __builtin_inff()), x, twi_choose(sum == 0, twi_log(sum), y));
+}
+
+/* (log(1 + x) - log(1 - x)) / 2, to five. */
+static inline TWI_INLINE twi_floats twi_atanh(twi_floats x)
+{
+    twi_floats a = twi_magnitude(x);
+    return twi_with_sign(twi_magnitude(0.5f * twi_log1p(2 * a / (1 - a))), x);
+}
+
+/* Of |x| the arc sine, or, where |x| > 1/2, half of what it lacks to pi / 2; a polynomial that was fitted up to 1/2. */
+static inline TWI_INLINE twi_floats twi_small_asin(twi_floats x)
+{
+    twi_floats a = twi_magnitude(x), u = twi_choose(a > 0.5f, (1 - a) * 0.5f, a * a);
+    twi_floats s = twi_choose(a > 0.5f, twi_sqrt(u), a);
+    twi_floats p = u * 0.0336908472f + 0.0171492384f;
+    p = p * u + 0.0311006627f;
+    p = p * u + 0.0445994015f;
+    p = p * u + 0.0750009454f;
+    p = p * u + 0.166666663f;
+    return s + s * (u * p);
+}
+
+/* To two units in the last place; NaN beyond 1. */
+static inline TWI_INLINE twi_floats twi_asin(twi_floats x)
+{
+    twi_floats y = twi_small_asin(x), a = twi_magnitude(x);
+    y = twi_choose(a > 0.5f, 1.57079633f - (2 * y + 4.37113883e-8f), y);
+    return twi_choose(x != x, x, twi_with_sign(y, x));
+}
+
+/* Likewise. */
+static inline TWI_INLINE twi_floats twi_acos(twi_floats x)
+{
+    twi_floats y = twi_small_asin(x), a = twi_magnitude(x);
+    twi_floats far = twi_choose(x < 0, 3.14159265f - (2 * y + 8.74227766e-8f), 2 * y);
+    twi_floats near = 1.57079633f - (twi_with_sign(y, x) + 4.37113883e-8f);
+    return twi_choose(x != x, x, twi_choose(a > 0.5f, far, near));
 }
 
 /* The products of the low halves. GCC 12 multiplies all of both, for which there is no fast instruction. */
