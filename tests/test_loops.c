@@ -252,8 +252,8 @@ static void functions_agree_with_plain_loops(void **state)
 {
     (void)state;
     static const int64_t sizes[] = {0, 1, 7, 64, 2 * TWI_CHUNK + 19, 0, 35, 35};
-    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT32, TW_FLOAT32, TW_FLOAT32, TW_FLOAT32, TW_BFLOAT16, TW_BFLOAT16,
-                                     TW_FLOAT16};
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT32,  TW_FLOAT32,  TW_FLOAT32,
+                                     TW_FLOAT32, TW_BFLOAT16, TW_BFLOAT16, TW_FLOAT16};
     for (size_t i = 0; i < sizeof unary_functions / sizeof *unary_functions * 8; i++) {
         const char *op = unary_functions[i / 8];
         tw_attr attr = tw_attr_type("T", types[i % 8]);
@@ -430,7 +430,8 @@ static void angles_of_doubles_are_right_to_two_units(void **state)
     enum { ENDS = sizeof ends / sizeof *ends };
     tw_attr attr = tw_attr_type("T", TW_FLOAT64);
     tw_error error = {0};
-    value x = make(TW_FLOAT64, TW_SHAPE(COUNT)), y = make(TW_FLOAT64, TW_SHAPE(COUNT)), z = make(TW_FLOAT64, TW_SHAPE(COUNT));
+    tw_shape shape = TW_SHAPE(COUNT);
+    value x = make(TW_FLOAT64, shape), y = make(TW_FLOAT64, shape), z = make(TW_FLOAT64, shape);
     double *ys = y.data, *xs = x.data;
     (void)state;
     fill_with_all_sizes(ys, COUNT);

@@ -67,8 +67,8 @@ static int64_t count_set(const twi_operand *in, const void *data)
     return all;
 }
 
-/* Of `run` elements of a row, the first at `at`, the places of those that are set go to `out`, where `left` have room. Each
- * is written where the next one found belongs, so that nothing waits for whether it counts. */
+/* Of `run` elements of a row, the first at `at`, the places of those that are set go to `out`, where `left` have room.
+ * Each is written where the next one found belongs, so that nothing waits for whether it counts. */
 static inline __attribute__((always_inline)) int64_t find_in_row(const uint8_t *set, int64_t run, int rank,
                                                                  const int64_t *at, int64_t left, int64_t *out)
 {

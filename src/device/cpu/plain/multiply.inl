@@ -1,6 +1,6 @@
 /* multiply.inl - a block of a product of REAL matrices by the panels of products.h. A panel of columns is laid down row
- * after row, as much of it as a cache holds, and gone through with the block's rows; few rows take it as it lies. Each sum
- * is made in the order of k, whatever the sizes and the team. */
+ * after row, as much of it as a cache holds, and gone through with the block's rows; few rows take it as it lies. Each
+ * sum is made in the order of k, whatever the sizes and the team. */
 
 /* a [m,k] and b [k,n], whose rows and columns lie so far apart. */
 typedef struct NAME(factors) {

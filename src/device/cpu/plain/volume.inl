@@ -12,7 +12,8 @@ static tw_status NAME(conv)(const twi_run *r)
     int64_t places = r->output_operands[0].elements ? r->input_operands[0].shape.dims[0] * outs : 0;
     TWI_PARALLEL_LOOP(r)
     for (int64_t job = 0; job < places * blocks_of(filters); job++) {
-        int64_t i = job / blocks_of(filters), first = job % blocks_of(filters) * BLOCK, count = in_block(filters, first);
+        int64_t i = job / blocks_of(filters), first = job % blocks_of(filters) * BLOCK;
+        int64_t count = in_block(filters, first);
         double sums[BLOCK] = {0};
         for (walk at = walk_window(v, i % outs); next_tap(&at);) {
             const REAL *pixel = x + (i / outs * ins + at.place) * channels;
@@ -226,8 +227,8 @@ static tw_status NAME(dilation)(const twi_run *r)
     return TW_OK;
 }
 
-/* Of each of `count` channels from `first` on the first place of those, in the input or in the filter, that make the largest
- * sum under the window of output place i; false: the window has no pixel. */
+/* Of each of `count` channels from `first` on the first place of those, in the input or in the filter, that make the
+ * largest sum under the window of output place i; false: the window has no pixel. */
 static inline bool NAME(find_largest)(const twi_run *r, bool in_input, int64_t i, int64_t first, int64_t count,
                                       int64_t where[BLOCK])
 {

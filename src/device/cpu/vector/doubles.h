@@ -68,7 +68,8 @@ typedef struct twi_exponential {
     twi_doubles rest, first, second, inverse; /* inverse: 1 / second */
 } twi_exponential;
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2, where n times the first 32 bits of ln 2 is exact; and a polynomial that was fitted. */
+/* x = n ln 2 + r, |r| <= ln 2 / 2, where n times the first 32 bits of ln 2 is exact; and a polynomial that was
+ * fitted. */
 static inline TWI_INLINE twi_exponential twi_double_exponential(twi_doubles x)
 {
     twi_doubles most = (twi_doubles){0} + 710, least = (twi_doubles){0} - 746;
@@ -172,7 +173,8 @@ static inline TWI_INLINE twi_doubles twi_double_atan2(twi_doubles y, twi_doubles
     twi_doubles unit = twi_double_choose(most > 0x1p1022, one * 0x1p-2, one); /* their sum must not be infinite */
     most *= unit, least *= unit;
     twi_double_mask wide = least > most * 0.41421356237309503;
-    twi_doubles t = twi_double_choose(wide, least - most, least) / twi_double_choose(wide, least + most, most), u = t * t;
+    twi_doubles t = twi_double_choose(wide, least - most, least) / twi_double_choose(wide, least + most, most);
+    twi_doubles u = t * t;
     twi_doubles p = u * 0x1.0ad10221730d6p-6 - 0x1.1b32a3266af2ep-5;
     p = p * u + 0x1.74dd67f0d3109p-5;
     p = p * u - 0x1.ac7a7bd8f05c0p-5;

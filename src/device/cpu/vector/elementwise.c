@@ -1,4 +1,5 @@
-/* elementwise.c - casts between float and bfloat16, and functions of floats and doubles, on our own loops (row "vector"). */
+/* elementwise.c - casts between float and bfloat16, and functions of floats, doubles and 16 bits, on our own loops (row
+ * "vector"). */
 #include "base/memory.h"
 #include "device/cpu/plain/typed.h"
 #include "device/cpu/vector/loops.h"

@@ -125,8 +125,8 @@ typedef struct twi_elements_job {
     X(Rint, twi_double_rint(x))                                                                                        \
     X(Softplus, twi_double_softplus(x))                                                                                \
     X(Elu, twi_double_choose(x < 0, twi_double_expm1(x), x))                                                           \
-    X(Selu, twi_double_choose(x < 0, twi_double_expm1(x) * TWI_DOUBLE_SELU_SCALE_ALPHA,                                   \
-                             x * TWI_DOUBLE_SELU_SCALE))                                                               \
+    X(Selu, twi_double_choose(x < 0, twi_double_expm1(x) * TWI_DOUBLE_SELU_SCALE_ALPHA,                                \
+                              x * TWI_DOUBLE_SELU_SCALE))                                                              \
     X(Relu, twi_double_choose(x <= 0, (twi_doubles){0}, x))                                                            \
     X(Relu6, twi_double_choose(x <= 0, (twi_doubles){0}, twi_double_choose(x > 6, (twi_doubles){0} + 6, x)))           \
     X(Sqrt, twi_double_sqrt(x))                                                                                        \
