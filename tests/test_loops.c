@@ -449,6 +449,113 @@ static void angles_of_doubles_are_right_to_two_units(void **state)
     drop(&x), drop(&y), drop(&z);
 }
 
+/* Channel c of what has its channels last; a shape stays, but that it is of one channel. */
+static value one_channel(const value *all, int64_t c)
+{
+    tw_shape shape = all->operand.shape;
+    if (all->operand.dtype == TW_INT32) {
+        value sizes = make(TW_INT32, shape);
+        memcpy(sizes.data, all->data, all->operand.bytes);
+        ((int32_t *)sizes.data)[shape.dims[0] - 1] = 1;
+        return sizes;
+    }
+    int64_t channels = shape.dims[shape.rank - 1];
+    shape.dims[shape.rank - 1] = 1;
+    value one = make(all->operand.dtype, shape);
+    for (int64_t i = 0; i < one.operand.elements; i++)
+        put(&one, i, (float)get(all, i * channels + c));
+    return one;
+}
+
+/* Channels are taken in blocks, which the team shares: more of them than one block has are as each is by itself. */
+static void channels_of_volumes_know_nothing_of_each_other(void **state)
+{
+    enum { CHANNELS = 19 };
+    static const int64_t size[] = {1, 2, 3, 2, 1}, strides[] = {1, 1, 2, 2, 1};
+    static const int64_t ones[] = {1, 1, 1, 1}, rates[] = {1, 2, 1, 1};
+    const tw_attr pool[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("ksize", size, 5),
+                            tw_attr_ints("strides", strides, 5), tw_attr_string("padding", "SAME")};
+    const tw_attr image[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("strides", ones, 4),
+                             tw_attr_ints("rates", rates, 4), tw_attr_string("padding", "SAME")};
+    const tw_shape large = TW_SHAPE(2, 3, 5, 4, CHANNELS), small = TW_SHAPE(2, 3, 3, 2, CHANNELS);
+    const tw_shape picture = TW_SHAPE(2, 5, 4, CHANNELS), taps = TW_SHAPE(3, 2, CHANNELS);
+    const struct {
+        const char *op;
+        const tw_attr *attrs;
+        int num_inputs;
+        tw_shape inputs[3], output;
+    } cases[] = {
+        {"MaxPool3D", pool, 1, {large}, small},
+        {"MaxPool3DGrad", pool, 3, {large, small, small}, large},
+        {"MaxPool3DGradGrad", pool, 3, {large, small, large}, small},
+        {"AvgPool3D", pool, 1, {large}, small},
+        {"AvgPool3DGrad", pool, 2, {TW_SHAPE(5), small}, large},
+        {"Dilation2D", image, 2, {picture, taps}, picture},
+        {"Dilation2DBackpropInput", image, 3, {picture, taps, picture}, picture},
+        {"Dilation2DBackpropFilter", image, 3, {picture, taps, picture}, taps},
+    };
+    tw_error error = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        value inputs[3], out = make(TW_FLOAT32, cases[i].output);
+        for (int k = 0; k < cases[i].num_inputs; k++) {
+            inputs[k] = cases[i].inputs[k].rank == 1 ? make(TW_INT32, TW_SHAPE(5))
+                                                     : filled(TW_FLOAT32, cases[i].inputs[k], (unsigned)k + 1);
+            for (int d = 0; d < 5 && cases[i].inputs[k].rank == 1; d++)
+                ((int32_t *)inputs[k].data)[d] = (int32_t)large.dims[d];
+        }
+        kernel_call all = {cases[i].op, "plain", 3, cases[i].attrs, 4, inputs, cases[i].num_inputs, &out, 1};
+        assert_ok(call(&all, &error));
+        for (int64_t c = 0; c < CHANNELS; c++) {
+            value channel[3], wanted = one_channel(&out, c), alone = make(TW_FLOAT32, wanted.operand.shape);
+            for (int k = 0; k < cases[i].num_inputs; k++)
+                channel[k] = one_channel(&inputs[k], c);
+            kernel_call one = {cases[i].op, "plain", 1, cases[i].attrs, 4, channel, cases[i].num_inputs, &alone, 1};
+            assert_ok(call(&one, &error));
+            assert_memory_equal(alone.data, wanted.data, wanted.operand.bytes);
+            for (int k = 0; k < cases[i].num_inputs; k++)
+                drop(&channel[k]);
+            drop(&wanted), drop(&alone);
+        }
+        for (int k = 0; k < cases[i].num_inputs; k++)
+            drop(&inputs[k]);
+        drop(&out);
+    }
+}
+
+/* Rows that end elsewhere than what is marked at a time, of each size of element; of floats -0 is zero, too. */
+static void places_that_are_set_are_found_in_their_order(void **state)
+{
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16, TW_BOOL,
+                                     TW_INT16,   TW_INT32,   TW_INT64,   TW_COMPLEX64};
+    static const int64_t sizes[][3] = {{1, 1, 5000}, {1, 45, 137}, {3, 45, 37}};
+    tw_error error = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types * 3; i++) {
+        int rank = (int)(i % 3) + 1;
+        const int64_t *dims = sizes[i % 3];
+        tw_shape shape = {.rank = rank};
+        memcpy(shape.dims, dims + 3 - rank, sizeof *dims * (size_t)rank);
+        tw_tensor *x = tw_tensor_create(types[i / 3], shape);
+        assert_non_null(x);
+        size_t size = tw_dtype_size(x->dtype), found = 0;
+        bool is_float = i / 3 < 4;
+        for (int64_t e = 0; e < x->elements; e++) { /* 0, or the last byte's least bit; or, of floats, -0 */
+            memset((char *)x->data + (size_t)e * size, 0, size);
+            ((uint8_t *)x->data)[(size_t)(e + 1) * size - 1] = e % 7 == 3 ? 1 : e % 7 == 5 && is_float ? 0x80 : 0;
+        }
+        tw_attr attr = tw_attr_type("T", x->dtype);
+        twt_op op = {.op = "Where", .num_inputs = 1, .num_attrs = 1, .attrs = {attr}, .inputs = {x}};
+        assert_ok(twt_op_run(&op, &error));
+        const int64_t *places = op.outputs[0]->data;
+        for (int64_t e = 3; e < dims[0] * dims[1] * dims[2]; e += 7, found++)
+            for (int64_t k = rank - 1, rest = e; k >= 0; rest /= shape.dims[k--])
+                assert_int_equal(places[(int64_t)found * rank + k], rest % shape.dims[k]);
+        assert_int_equal(op.outputs[0]->elements, (int64_t)found * rank);
+        twt_op_release(&op);
+    }
+}
+
 static void negatives_of_zeros_have_the_other_sign(void **state)
 {
     (void)state;
@@ -1309,6 +1416,8 @@ int main(void)
         cmocka_unit_test(functions_are_right_where_numbers_end),
         cmocka_unit_test(functions_of_doubles_are_right_to_a_few_units),
         cmocka_unit_test(angles_of_doubles_are_right_to_two_units),
+        cmocka_unit_test(channels_of_volumes_know_nothing_of_each_other),
+        cmocka_unit_test(places_that_are_set_are_found_in_their_order),
         cmocka_unit_test(negatives_of_zeros_have_the_other_sign),
         cmocka_unit_test(sums_are_those_of_plain_loops_to_the_bit),
         cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),
