@@ -474,6 +474,21 @@ static void damaged_checkpoint_is_found_by_verify_and_by_ls(void **state)
     assert_prints("there is no checkpoint in 'none'");
 }
 
+/* A link to itself cannot be read by anyone, root included. */
+static void a_checkpoint_that_cannot_be_read_is_not_called_damaged(void **state)
+{
+    (void)state;
+    save_checkpoint("closed", 9);
+    save_checkpoint("closed", 10);
+    assert_runs(0, "ln -sf model.ckpt-9.index closed/model.ckpt-9.index && "
+                   "ln -sf model.ckpt-10.data-00000-of-00001 closed/model.ckpt-10.data-00000-of-00001");
+    assert_runs(0, "$T checkpoint ls closed");
+    assert_prints("9  not read: ");
+    assert_runs(1, "$T checkpoint verify closed");
+    assert_prints("closed/model.ckpt-9: not read: ");
+    assert_prints("closed/model.ckpt-10: not read: ");
+}
+
 /* A text it is, or it says nothing. */
 static void the_model_that_a_checkpoint_names_is_one_text(void **state)
 {
@@ -528,6 +543,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_listed_and_shown),
         cmocka_unit_test(one_tensor_is_shown_with_its_statistics),
         cmocka_unit_test(damaged_checkpoint_is_found_by_verify_and_by_ls),
+        cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_not_called_damaged),
         cmocka_unit_test(the_model_that_a_checkpoint_names_is_one_text),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -23,6 +23,12 @@ static bool is_directory(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+// Not damaged is what may not be read now, or what memory lacks for: it may be whole.
+static const char *what_is_wrong(const tw_error *error)
+{
+    return error->status == TW_DATA_LOSS ? "damaged" : "not read";
+}
+
 /* ---- tower checkpoint ls ----------------------------------------------------------------------------------- */
 
 typedef struct ls_settings {
@@ -50,7 +56,7 @@ static void list_one(json *out, const char *path, int64_t step)
         char size[32];
         printf("%10lld %8d %12s  %s\n", (long long)step, tensors, bytes_text((double)bytes, size, sizeof size), path);
     } else {
-        printf("%10lld  damaged: %s\n", (long long)step, error.message);
+        printf("%10lld  %s: %s\n", (long long)step, what_is_wrong(&error), error.message);
     }
 }
 
@@ -311,7 +317,7 @@ static bool verify_one(const verify_settings *s, const char *path)
     } else if (whole) {
         printf("%s: whole\n", path);
     } else {
-        printf("%s: damaged: %s\n", path, error.message);
+        printf("%s: %s: %s\n", path, what_is_wrong(&error), error.message);
     }
     return whole;
 }
