@@ -81,6 +81,11 @@ static void a_file_over_the_limit_of_the_shell_is_an_error_with_its_name(void **
     assert_runs(1, "ulimit -f 64 && " SMALL_RUN " --max-steps 1 --train-dir limited 2>&1");
     assert_prints("File too large");
     assert_prints("limited/");
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir exported");
+    assert_runs(1, "ulimit -f 64 && $T export exported exported.npz 2>&1");
+    assert_prints("cannot write 'exported.npz': File too large"); /* not the name that it has until it is whole */
+    assert_runs(1, "ulimit -f 64 && $T export exported exported_served 2>&1");
+    assert_prints("cannot write 'exported_served/variables/variables.data-00000-of-00001': File too large");
 }
 
 static void devices_make_their_batches_when_asked(void **state)

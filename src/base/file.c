@@ -83,11 +83,21 @@ tw_status twi_fail_file(tw_error *error, const char *verb, const char *path)
 
 struct twi_file_writer {
     int fd;
-    char *path;
+    char *path; // what it becomes: messages name that, for nobody finds the name that it has until then
     char *buffer; /* BUFFER_BYTES */
     size_t used;
     tw_error error; /* the first one, if its status is set */
 };
+
+// Without what twi_name_beside() has added, be it once or for a file beside a file.
+static char *final_name(const char *path)
+{
+    char *name = twi_strdup(path), *slash = name ? strrchr(name, '/') : NULL;
+    char *last = slash ? slash + 1 : name;
+    if (name && twi_is_beside(last))
+        *strstr(last, TWI_BESIDE) = 0;
+    return name;
+}
 
 static tw_status create(const char *path, int flags, twi_file_writer **writer, tw_error *error)
 {
@@ -95,7 +105,7 @@ static tw_status create(const char *path, int flags, twi_file_writer **writer, t
     if (!made)
         return twi_fail_memory(error, "opening a file");
     made->fd = -1;
-    made->path = twi_strdup(path);
+    made->path = final_name(path);
     made->buffer = twi_resize(NULL, BUFFER_BYTES);
     tw_status status = TW_OK;
     if (!made->path || !made->buffer) {
@@ -105,7 +115,7 @@ static tw_status create(const char *path, int flags, twi_file_writer **writer, t
             made->fd = calls->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
         while (made->fd < 0 && errno == EINTR);
         if (made->fd < 0)
-            status = twi_fail_file(error, "create", path);
+            status = twi_fail_file(error, "create", made->path);
     }
     if (status != TW_OK) {
         twi_free(made->buffer);
@@ -405,7 +415,7 @@ bool twi_is_beside(const char *name)
 
 tw_status twi_rename(const char *from, const char *to, tw_error *error)
 {
-    return calls->rename(from, to) == 0 ? TW_OK : twi_fail_file(error, "rename to its final name", from);
+    return calls->rename(from, to) == 0 ? TW_OK : twi_fail_file(error, "rename to", to);
 }
 
 /* The folder that holds path: "." for a bare name. twi_free() it; NULL when out of memory. */

@@ -153,7 +153,8 @@ static bool add_array(struct archive *archive, const char *name, const char *fil
     is_read = is_read && !ferror(from); /* what is missing would be filled up with zeros */
     if (!is_read) {
         error->status = TW_DATA_LOSS;
-        snprintf(error->message, sizeof error->message, "cannot read '%.800s': %s", file, strerror(errno));
+        snprintf(error->message, sizeof error->message, "cannot read the array '%.800s' back: %s", name,
+                 strerror(errno));
     }
     archive_entry_free(entry);
     if (from)
