@@ -83,13 +83,13 @@ tw_status twi_fail_file(tw_error *error, const char *verb, const char *path)
 
 struct twi_file_writer {
     int fd;
-    char *path; // what it becomes: messages name that, for nobody finds the name that it has until then
+    char *path;   /* what it becomes: messages name that, for nobody finds the name that it has until then */
     char *buffer; /* BUFFER_BYTES */
     size_t used;
     tw_error error; /* the first one, if its status is set */
 };
 
-// Without what twi_name_beside() has added, be it once or for a file beside a file.
+/* Without what twi_name_beside() has added, be it once or for a file beside a file. */
 static char *final_name(const char *path)
 {
     char *name = twi_strdup(path), *slash = name ? strrchr(name, '/') : NULL;

@@ -23,7 +23,7 @@ static bool is_directory(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// Not damaged is what may not be read now, or what memory lacks for: it may be whole.
+/* Not damaged is what may not be read now, or what memory lacks for: it may be whole. */
 static const char *what_is_wrong(const tw_error *error)
 {
     return error->status == TW_DATA_LOSS ? "damaged" : "not read";
