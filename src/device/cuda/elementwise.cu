@@ -348,29 +348,11 @@ cudaError_t twi_cuda_test_run(cudaStream_t stream, tw_dtype type, twi_cuda_test 
     return cudaGetLastError();
 }
 
-#define SELECT(U)                                                                                                      \
-    LAUNCH(blocks_for(n), THREADS, 0, stream, select_kernel<U>)(road_of(walk), n, condition, (const U *)x, (const U *)y, \
-                                                                (U *)z)
-
 cudaError_t twi_cuda_select(cudaStream_t stream, int bytes, const twi_cuda_walk *walk, int64_t n, const bool *condition,
                             const void *x, const void *y, void *z)
 {
-    switch (bytes) {
-    case 1:
-        SELECT(uint8_t);
-        break;
-    case 2:
-        SELECT(uint16_t);
-        break;
-    case 4:
-        SELECT(uint32_t);
-        break;
-    case 8:
-        SELECT(uint64_t);
-        break;
-    default:
-        return cudaErrorInvalidValue;
-    }
+    SIZED_TYPES(bytes, LAUNCH(blocks_for(n), THREADS, 0, stream, select_kernel<T>)(road_of(walk), n, condition,
+                                                                                   (const T *)x, (const T *)y, (T *)z))
     return cudaGetLastError();
 }
 

@@ -5,11 +5,6 @@
 
 static const int LANES = 32, COLUMNS = 8; /* that a lane adds up at once */
 
-static __device__ __forceinline__ int64_t integer_at(bool wide, const void *x, int64_t i)
-{
-    return wide ? ((const int64_t *)x)[i] : ((const int32_t *)x)[i];
-}
-
 struct gathering {
     int count;
     int64_t rows, row;
@@ -137,18 +132,6 @@ static __global__ void add_rows_kernel(bool subtracts, int64_t n, int64_t rows, 
 
 /* ---- launchers --------------------------------------------------------------------------------------------------- */
 
-/* Runs the statement with U an unsigned type of so many bytes. */
-#define SIZES(bytes, ...)                                                                                              \
-    switch (bytes) {                                                                                                   \
-        FLOAT_TYPE(1, uint8_t, __VA_ARGS__)                                                                            \
-        FLOAT_TYPE(2, uint16_t, __VA_ARGS__)                                                                           \
-        FLOAT_TYPE(4, uint32_t, __VA_ARGS__)                                                                           \
-        FLOAT_TYPE(8, uint64_t, __VA_ARGS__)                                                                           \
-        FLOAT_TYPE(16, uint4, __VA_ARGS__)                                                                             \
-    default:                                                                                                           \
-        return cudaErrorInvalidValue;                                                                                  \
-    }
-
 cudaError_t twi_cuda_gather(cudaStream_t stream, const twi_cuda_picking *p, const void *x, bool wide,
                             const void *numbers, void *y)
 {
@@ -165,7 +148,11 @@ cudaError_t twi_cuda_gather(cudaStream_t stream, const twi_cuda_picking *p, cons
     g.wide = wide;
     if (g.count == 0)
         return cudaSuccess;
-    SIZES(bytes, LAUNCH(blocks_for(g.count), THREADS, 0, stream, gather_kernel<T>)(g, (const T *)x, numbers, (T *)y))
+    if (bytes == 16)
+        LAUNCH(blocks_for(g.count), THREADS, 0, stream, gather_kernel<uint4>)(g, (const uint4 *)x, numbers, (uint4 *)y);
+    else
+        SIZED_TYPES(bytes, LAUNCH(blocks_for(g.count), THREADS, 0, stream, gather_kernel<T>)(g, (const T *)x, numbers,
+                                                                                             (T *)y))
     return cudaGetLastError();
 }
 
@@ -175,7 +162,7 @@ cudaError_t twi_cuda_one_hot(cudaStream_t stream, int bytes, int64_t outer, int6
     int count = (int)(outer * depth * inner);
     if (count == 0)
         return cudaSuccess;
-    SIZES(bytes, LAUNCH(blocks_for(count), THREADS, 0, stream, one_hot_kernel<T>)(
+    SIZED_TYPES(bytes, LAUNCH(blocks_for(count), THREADS, 0, stream, one_hot_kernel<T>)(
                      count, twi_divider_of(depth), twi_divider_of(inner), wide, numbers, (const T *)on, (const T *)off,
                      (T *)y))
     return cudaGetLastError();
@@ -187,7 +174,7 @@ cudaError_t twi_cuda_band(cudaStream_t stream, int bytes, int64_t matrices, int6
     int count = (int)(matrices * rows * columns);
     if (count == 0)
         return cudaSuccess;
-    SIZES(bytes, LAUNCH(blocks_for(count), THREADS, 0, stream, band_kernel<T>)(
+    SIZED_TYPES(bytes, LAUNCH(blocks_for(count), THREADS, 0, stream, band_kernel<T>)(
                      count, twi_divider_of(rows), twi_divider_of(columns), wide, lower, upper, (const T *)x, (T *)y))
     return cudaGetLastError();
 }

@@ -200,24 +200,9 @@ cudaError_t twi_cuda_move_run(cudaStream_t stream, int bytes, const twi_cuda_mov
     twi_cuda_move job = joined(move);
     for (; bytes < 16 && pairs_up(&job, bytes, from, to); bytes *= 2)
         pair_up(&job);
-    switch (bytes) {
-    case 1:
-        launch<uint8_t>(stream, &job, from, to);
-        break;
-    case 2:
-        launch<uint16_t>(stream, &job, from, to);
-        break;
-    case 4:
-        launch<uint32_t>(stream, &job, from, to);
-        break;
-    case 8:
-        launch<uint2>(stream, &job, from, to);
-        break;
-    case 16:
+    if (bytes == 16)
         launch<uint4>(stream, &job, from, to);
-        break;
-    default:
-        return cudaErrorInvalidValue;
-    }
+    else
+        SIZED_TYPES(bytes, launch<T>(stream, &job, from, to))
     return cudaGetLastError();
 }

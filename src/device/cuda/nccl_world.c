@@ -371,18 +371,24 @@ done:
     return status;
 }
 
+/* Those of this process that are left. */
+static void end_all(twi_nccl_world *w, const char *call, ncclResult_t (*end)(ncclComm_t))
+{
+    for (int i = 0; i < w->count; i++) {
+        ncclComm_t comm = take_comm(w, i);
+        if (!comm)
+            continue;
+        enter(w, i, call, TWI_HERE);
+        end(comm);
+    }
+}
+
 static tw_status close_all(twi_nccl_world *w, tw_error *error)
 {
     tw_status status;
     TWI_TRY(group(w, finalize_one, error));
     TWI_TRY(settle(w, "ncclCommFinalize", error));
-    for (int i = 0; i < w->count; i++) {
-        ncclComm_t comm = take_comm(w, i);
-        if (!comm)
-            continue;
-        enter(w, i, "ncclCommDestroy", TWI_HERE);
-        w->nccl->ncclCommDestroy(comm);
-    }
+    end_all(w, "ncclCommDestroy", w->nccl->ncclCommDestroy);
 done:
     return status;
 }
@@ -390,13 +396,7 @@ done:
 /* Also what a call has left that came back too late for all others. */
 static void abort_all(twi_nccl_world *w)
 {
-    for (int i = 0; i < w->count; i++) {
-        ncclComm_t comm = take_comm(w, i);
-        if (!comm)
-            continue;
-        enter(w, i, "ncclCommAbort", TWI_HERE);
-        w->nccl->ncclCommAbort(comm);
-    }
+    end_all(w, "ncclCommAbort", w->nccl->ncclCommAbort);
 }
 
 /* ---- the threads ------------------------------------------------------------------------------------------------- */
@@ -727,7 +727,7 @@ static tw_status start_threads(twi_nccl_world *w, tw_error *error)
     tw_status status;
     TWI_TRY(twi_thread_start(&w->thread, "tower-nccl", NULL, 0, work, w, error));
     w->owners++;
-    status = twi_thread_start(&w->guard, "nccl-guard", NULL, 0, watch, w, error);
+    status = twi_thread_start(&w->guard, "tower-guard", NULL, 0, watch, w, error);
     w->started = status == TW_OK;
     if (w->started) {
         w->owners++;

@@ -1,9 +1,10 @@
-/* nccl_world.h - the communicators of cards that reduce together, and the thread that alone calls NCCL for them.
+/* nccl_world.h - the communicators of cards that reduce together, the thread that calls NCCL for them, and its guard.
  *
  * Calls of the library wait for other cards, and some of them have been known not to come back. So whoever asks for
- * something waits for the thread, and for no call longer than the patience that he was given; then the thread is given
- * up, with all that the call may still touch, and the error names call and communicator. A call that comes back after
- * all finds its world left by everybody else: the thread ends the communicators and gives back what is its own.
+ * something waits for the thread, and a guard sees to it that it is in no call longer than the patience that it was
+ * given; then the thread is given up, with all that the call may still touch, and the error names call and
+ * communicator. What cards are at then the guard aborts. A call that comes back after all finds its world left by
+ * everybody else: the thread ends the communicators that are left and gives back what is its own.
  *
  * The thread looks at what is under way, too, and aborts communicators when that does not end, or when another task is
  * lost: who waits for the card in the driver goes on then, and learns of it afterwards. */

@@ -34,11 +34,6 @@ static __global__ void softmax_kernel(bool logarithm, int64_t rows, int64_t clas
     }
 }
 
-static __device__ int64_t integer_at(bool wide, const void *x, int64_t i)
-{
-    return wide ? ((const int64_t *)x)[i] : ((const int32_t *)x)[i];
-}
-
 template <typename T>
 static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *logits, bool wide, const void *labels,
                                      T *loss, T *backprop)

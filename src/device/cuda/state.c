@@ -87,14 +87,15 @@ typedef struct updating {
 
 static twi_cuda_rule rule_of(const char *op)
 {
-    static const char *const ops[] = {[TWI_CUDA_FOLLOWING] = "_MovingAverageMany",
-                                      [TWI_CUDA_MOMENTUM] = "ResourceApplyMomentum",
-                                      [TWI_CUDA_ADAGRAD] = "ResourceApplyAdagrad",
-                                      [TWI_CUDA_ADAM] = "ResourceApplyAdam",
-                                      [TWI_CUDA_RMS_PROP] = "ResourceApplyRMSProp"};
-    for (int rule = TWI_CUDA_FOLLOWING; rule <= TWI_CUDA_RMS_PROP; rule++)
-        if (strncmp(op, ops[rule], strlen(ops[rule])) == 0) /* a second version does as much */
-            return (twi_cuda_rule)rule;
+    static const struct {
+        const char *op;
+        twi_cuda_rule rule;
+    } rows[] = {{"_MovingAverageMany", TWI_CUDA_FOLLOWING},  {"ResourceApplyMomentum", TWI_CUDA_MOMENTUM},
+                {"ResourceApplyAdagrad", TWI_CUDA_ADAGRAD},  {"ResourceApplyAdagradV2", TWI_CUDA_ADAGRAD},
+                {"ResourceApplyAdam", TWI_CUDA_ADAM},        {"ResourceApplyRMSProp", TWI_CUDA_RMS_PROP}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(op, rows[i].op) == 0)
+            return rows[i].rule;
     return TWI_CUDA_DESCENT;
 }
 

@@ -64,6 +64,12 @@ static __device__ __forceinline__ void put(bool *to, float x)
     *to = x > 0;
 }
 
+/* Of int64 where `wide`, else of int32. */
+static __device__ __forceinline__ int64_t integer_at(bool wide, const void *x, int64_t i)
+{
+    return wide ? ((const int64_t *)x)[i] : ((const int32_t *)x)[i];
+}
+
 /* for (i = 0; i < n; i++), shared by all threads of the launch */
 #define EACH(i, n)                                                                                                     \
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
@@ -107,6 +113,17 @@ static inline unsigned blocks_for(int64_t n)
         __VA_ARGS__;                                                                                                   \
     } else {                                                                                                           \
         FLOAT_TYPES(type, __VA_ARGS__)                                                                                 \
+    }
+
+/* The same with T an unsigned type of 1, 2, 4 or 8 bytes, for what is only moved. */
+#define SIZED_TYPES(bytes, ...)                                                                                        \
+    switch (bytes) {                                                                                                   \
+        FLOAT_TYPE(1, uint8_t, __VA_ARGS__)                                                                            \
+        FLOAT_TYPE(2, uint16_t, __VA_ARGS__)                                                                           \
+        FLOAT_TYPE(4, uint32_t, __VA_ARGS__)                                                                           \
+        FLOAT_TYPE(8, uint64_t, __VA_ARGS__)                                                                           \
+    default:                                                                                                           \
+        return cudaErrorInvalidValue;                                                                                  \
     }
 
 #endif

@@ -78,8 +78,8 @@ typedef struct twi_elements_job {
     X(Erf, twi_erf(x))                                                                                                 \
     X(Erfc, twi_erfc(x))                                                                                               \
     X(Softplus, twi_softplus(x))                                                                                       \
-    X(Elu, twi_choose(x < 0, twi_expm1(x), x))                                                             \
-    X(Selu, twi_choose(x < 0, twi_expm1(x) * TWI_SELU_SCALE_ALPHA, x * TWI_SELU_SCALE))                    \
+    X(Elu, twi_choose(x < 0, twi_expm1(x), x))                                                                         \
+    X(Selu, twi_choose(x < 0, twi_expm1(x) * TWI_SELU_SCALE_ALPHA, x * TWI_SELU_SCALE))                                \
     X(Sqrt, twi_sqrt(x))                                                                                               \
     X(Rsqrt, 1 / twi_sqrt(x))                                                                                          \
     X(Square, x *x)                                                                                                    \
